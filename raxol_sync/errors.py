@@ -1,0 +1,242 @@
+"""Exceptions and JSON-RPC error codes of raxol_sync. Floor 0; pure.
+
+The tree is flat; the groups say who has to act::
+
+    MCPError
+      InvalidSpec  InvalidTool                      the program was put together wrongly
+      NotReady  ConnectFailed  ServerExited         there is no usable peer
+      Busy  MessageTooLarge                         a bound of ours was reached
+      RequestTimeout (also a TimeoutError)          the wait ended
+      RPCError  InvalidResponse  InputRequired      what the peer answered
+      ToolError                                     a tool's own answer
+    Cancelled (a BaseException, outside the tree)   the request was cancelled
+
+Every exception keeps its facts as attributes and composes its text from them; none holds a
+header value, an environment value or an argument value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# JSON-RPC 2.0 and MCP codes.
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25 only
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+# Codes of our own, outside the range that JSON-RPC and MCP reserve.
+BUSY = -31429
+CALLBACK_TIMEOUT = -31504
+
+
+class MCPError(Exception):
+    """Base of every exception that raxol_sync raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions here take keyword arguments; the default pickling would call them with
+        # ``args`` alone. Callers such as process pools need them to pickle.
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuild(kind: type[MCPError], args: tuple[Any, ...], state: dict[str, Any]) -> MCPError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class InvalidSpec(MCPError):
+    """Raised when a ``Client`` was given arguments that cannot describe a server (row C01)."""
+
+
+class InvalidTool(MCPError):
+    """Raised when a tool, resource or prompt cannot be registered: its name, schema or hints."""
+
+
+class NotReady(MCPError):
+    """Raised when the session is not usable (yet, or any more).
+
+    Attributes:
+        state: the client's state when it was raised: ``starting``, ``initializing``, ``closed``.
+        status: the client's whole ``Status``.
+    """
+
+    def __init__(self, state: str, *, status: object = None, detail: str = "") -> None:
+        super().__init__(state)
+        self.state = state
+        self.status = status
+        self.detail = detail
+
+    def __str__(self) -> str:
+        text = f"the session is not ready (state: {self.state})"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+class ConnectFailed(MCPError):
+    """Raised when connecting to the server, or the handshake with it, failed.
+
+    Attributes:
+        reason: what happened, in words; the causing exception is ``__cause__`` where there is one.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"could not connect: {self.reason}"
+
+
+class ServerExited(MCPError):
+    """Raised when the server's process ended while a request was outstanding (row C16).
+
+    Attributes:
+        code: the exit status (negative: killed by that signal), ``None`` when unknown.
+        stderr: the last lines that it wrote to its standard error, bounded.
+    """
+
+    def __init__(self, code: int | None, stderr: str = "") -> None:
+        super().__init__(code)
+        self.code = code
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        how = "ended" if self.code is None else f"exited with status {self.code}"
+        if self.code is not None and self.code < 0:
+            how = f"was killed by signal {-self.code}"
+        tail = f"; its last words on stderr:\n{self.stderr}" if self.stderr else ""
+        return f"the server's process {how}{tail}"
+
+
+class Busy(MCPError):
+    """Raised when a bound of ours leaves no room for one more request.
+
+    Attributes:
+        scope: which bound (``queue``, ``connection``, ``server``).
+        limit: how many it allows.
+    """
+
+    def __init__(self, scope: str, limit: int) -> None:
+        super().__init__(scope, limit)
+        self.scope = scope
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"busy: the {self.scope} allows {self.limit} at once; try again later"
+
+
+class MessageTooLarge(MCPError):
+    """Raised when a message is longer than the limit allows.
+
+    Attributes:
+        limit: the largest length that is accepted, in bytes.
+    """
+
+    def __init__(self, limit: int, detail: str = "") -> None:
+        super().__init__(limit)
+        self.limit = limit
+        self.detail = detail
+
+    def __str__(self) -> str:
+        what = self.detail or "a message"
+        return f"{what} is longer than {self.limit} bytes (max_message_bytes)"
+
+
+class RequestTimeout(MCPError, TimeoutError):
+    """Raised when a request was not answered within its deadline. Also a ``TimeoutError``.
+
+    Attributes:
+        method: the JSON-RPC method.
+        timeout: the deadline, in seconds; ``None`` where it is not known.
+    """
+
+    def __init__(self, method: str, timeout: float | None) -> None:
+        # A TimeoutError is an OSError, which would take two arguments for errno and strerror.
+        super().__init__(method)
+        self.method = method
+        self.timeout = timeout
+
+    def __str__(self) -> str:
+        limit = "the time allowed" if self.timeout is None else f"{self.timeout:g} s"
+        return f"{self.method} was not answered within {limit}"
+
+
+class RPCError(MCPError):
+    """Raised when the peer answered with a JSON-RPC error (row C11).
+
+    Server callbacks may raise it to answer with exactly this error.
+
+    Attributes:
+        code: the error code, an ``int``.
+        message: the peer's sentence.
+        data: what the peer added, any JSON value or ``None``.
+    """
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class InvalidResponse(MCPError):
+    """Raised when a result does not have the shape that its method promises (row C11).
+
+    Attributes:
+        method: the JSON-RPC method.
+        detail: what was wrong with it.
+    """
+
+    def __init__(self, method: str, detail: str = "") -> None:
+        super().__init__(method)
+        self.method = method
+        self.detail = detail
+
+    def __str__(self) -> str:
+        text = f"the server's answer to {self.method} is not valid"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+class InputRequired(MCPError):
+    """Raised when the server asks for input that no handler was given for (row C28).
+
+    Attributes:
+        requests: the server's input requests by key, as they came.
+    """
+
+    def __init__(self, requests: dict[str, Any]) -> None:
+        super().__init__(sorted(requests))
+        self.requests = requests
+
+    def __str__(self) -> str:
+        kinds = sorted(
+            {str(r.get("method")) for r in self.requests.values() if isinstance(r, dict)}
+        )
+        return f"the server asks for input and no handler was given for it: {', '.join(kinds)}"
+
+
+class ToolError(MCPError):
+    """Raise it in a callback to answer the caller with a message, word for word (row S45)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Cancelled(BaseException):
+    """Raised inside a callback whose request was cancelled or timed out (row S18).
+
+    A ``BaseException``, so that a callback's ``except Exception`` does not swallow it.
+    """
