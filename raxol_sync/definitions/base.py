@@ -1,0 +1,120 @@
+"""What tools, resources and prompts share: a callback, its binding, its wire form. Floor 2."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from raxol_sync.errors import InvalidTool
+from raxol_sync.schema import FunctionSchema, function_schema
+
+Json = dict[str, Any]
+Completer = Callable[..., Any]
+
+
+class Definition:
+    """What all four share: a callback, how its arguments are bound, and what goes on the wire."""
+
+    kind = "definition"
+
+    def __init__(
+        self,
+        callback: Callable[..., Any],
+        *,
+        title: str | None,
+        icons: Sequence[Mapping[str, Any]],
+        meta: Mapping[str, Any] | None,
+        completers: Mapping[str, Completer] | None = None,
+    ) -> None:
+        self.callback = callback
+        self.title = title
+        self.icons = tuple(icons)
+        self.meta = dict(meta) if meta is not None else None
+        self.completers = dict(completers or {})
+        self._signature: FunctionSchema | None = None
+        self._by_keyword = False
+        self._context_parameter: str | None = None
+
+    def run(self, arguments: Json, context: object) -> Any:
+        """Call the callback with checked arguments; its exceptions pass through."""
+        if self._by_keyword:
+            if self._context_parameter is not None:
+                # Over what a peer may have sent by that name, where the schema is given by hand.
+                return self.callback(**{**arguments, self._context_parameter: context})
+            return self.callback(**arguments)
+        return self.callback(arguments)
+
+    def _use_function(
+        self, signature: FunctionSchema | None, context_parameter: str | None
+    ) -> None:
+        self._signature = signature
+        self._by_keyword = True
+        self._context_parameter = context_parameter
+
+    def _check(self, *problems: str | None) -> None:
+        found = [problem for problem in problems if problem]
+        if found:
+            raise InvalidTool(f"{self.kind}: {'; '.join(found)}")
+
+    def _common(self, item: Json) -> Json:
+        if self.title is not None:
+            item["title"] = self.title
+        if self.icons:
+            item["icons"] = list(self.icons)
+        if self.meta is not None:
+            item["_meta"] = self.meta
+        return item
+
+
+def non_empty(name: str, value: object) -> str | None:
+    """Return what is wrong with a text that must not be empty, or ``None``."""
+    return None if isinstance(value, str) and value.strip() else f"{name} must be a non-empty str"
+
+
+def needs_mapping(name: str, value: object) -> str | None:
+    """Return what is wrong with a JSON object that must be a mapping, or ``None``."""
+    if isinstance(value, Mapping):
+        return None
+    return f"{name} must be a mapping (a JSON object), not {type(value).__name__}"
+
+
+def needs_callable(value: object) -> str | None:
+    """Return what is wrong with a callback, or ``None``."""
+    if not callable(value):
+        return "the callback is not callable"
+    own = getattr(value, "__call__", None)  # noqa: B004  # an object's may be async
+    if any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (value, own)):
+        return "async functions cannot be callbacks: raxol_sync runs no event loop; use def"
+    return None
+
+
+def signature_of(function: Callable[..., Any], context_type: type) -> FunctionSchema:
+    """Return a function's schema; ``InvalidTool`` where it cannot have one."""
+    return function_schema(function, context_type=context_type)
+
+
+def fill_from(options: Json, signature: FunctionSchema) -> None:
+    """Take the name and the description from the function where they were not given."""
+    options["name"] = options.get("name") or signature.name
+    options["description"] = options.get("description") or signature.description or None
+
+
+def property_schema(signature: FunctionSchema | None, name: str) -> Mapping[str, Any]:
+    """Return the schema of one parameter, ``{}`` where there is none."""
+    if signature is None:
+        return {}
+    found = signature.input_schema.get("properties", {}).get(name, {})
+    return found if isinstance(found, dict) else {}
+
+
+def with_details(
+    item: Json, description: str | None, mime_type: str | None, **more: object
+) -> Json:
+    """Return a definition with what describes it; what is ``None`` is left out."""
+    if description:
+        item["description"] = description
+    if mime_type:
+        item["mimeType"] = mime_type
+    item.update({key: value for key, value in more.items() if value is not None})
+    return item

@@ -1,0 +1,229 @@
+"""``Tool``: what ``tools/call`` calls. Floor 2."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from raxol_sync.definitions.base import (
+    Completer,
+    Definition,
+    Json,
+    needs_callable,
+    needs_mapping,
+    non_empty,
+)
+from raxol_sync.errors import InvalidTool
+from raxol_sync.schema import (
+    FunctionSchema,
+    SchemaValidator,
+    compile_schema,
+    function_schema,
+    to_json,
+)
+
+
+class Tool(Definition):
+    """A tool: a name, a description, a JSON Schema of its arguments and a callback (row S44).
+
+    Args:
+        name: not empty; letters, digits, ``_``, ``-`` and ``.`` are what clients accept.
+        description: not empty.
+        input_schema: a valid JSON Schema, ``type: object`` (2020-12 unless ``$schema`` says so).
+        callback: called with the arguments as one dict, on a worker thread.
+        title: a name for people.
+        annotations: hints such as ``readOnlyHint``.
+        output_schema: what ``structuredContent`` conforms to; checked before it is sent.
+        icons: icon objects, as the protocol defines them.
+        meta: the definition's ``_meta``.
+        completers: callables by argument name for ``completion/complete`` (row S12).
+
+    Raises:
+        InvalidTool: one of these is not valid; the text names which and why.
+    """
+
+    kind = "tool"
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        input_schema: Mapping[str, Any],
+        callback: Callable[..., Any],
+        *,
+        title: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        icons: Sequence[Mapping[str, Any]] = (),
+        meta: Mapping[str, Any] | None = None,
+        completers: Mapping[str, Completer] | None = None,
+    ) -> None:
+        super().__init__(callback, title=title, icons=icons, meta=meta, completers=completers)
+        self.kind = f"tool {name!r}"
+        self._check(
+            non_empty("name", name),
+            non_empty("description", description),
+            needs_callable(callback),
+            needs_mapping("input_schema", input_schema),
+            needs_mapping("output_schema", {} if output_schema is None else output_schema),
+            needs_mapping("annotations", {} if annotations is None else annotations),
+        )
+        self.name = name
+        self.description = description
+        self.annotations = dict(annotations) if annotations is not None else None
+        # Copies: a schema that its maker changes later must not change what was checked here.
+        self.input_schema: Json = _copied(input_schema)
+        self.output_schema: Json | None = None
+        self._input: SchemaValidator | None = self._compile("input_schema", self.input_schema)
+        self._output: SchemaValidator | None = None
+        if output_schema is not None:
+            self.output_schema = _copied(output_schema)
+            self._output = self._compile("output_schema", self.output_schema)
+        self.definition = self._definition()
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        *,
+        context_type: type,
+        name: str | None = None,
+        description: str | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Tool:
+        """Make a tool of a function; what is not given comes from its name, hints and docstring.
+
+        Raises:
+            InvalidTool: a hint has no schema, or the function cannot be a tool; in words.
+        """
+        signature = _signature(function, context_type, needed=input_schema is None)
+        context_parameter = _context_parameter(function, signature, context_type)
+        tool = cls.__new__(cls)
+        named = signature.name if signature else getattr(function, "__name__", "")
+        given_name = str(name or named)
+        text = description or (signature.description if signature else inspect.getdoc(function))
+        Definition.__init__(
+            tool,
+            function,
+            title=options.get("title"),
+            icons=options.get("icons", ()),
+            meta=options.get("meta"),
+            completers=options.get("completers"),
+        )
+        tool.kind = f"tool {given_name!r}"
+        tool._check(non_empty("name", given_name), needs_callable(function))
+        tool.name, tool.description = given_name, text or given_name
+        annotations = options.get("annotations")
+        tool.annotations = dict(annotations) if annotations is not None else None
+        tool._use_function(signature, context_parameter)
+        tool._take_schemas(signature, input_schema, output_schema)
+        tool.definition = tool._definition()
+        return tool
+
+    def bind(self, arguments: Json) -> Json:
+        """Check the arguments of a call and convert them to the callback's hints.
+
+        Raises:
+            ArgumentError: they do not fit the schema; names path and keyword, never a value.
+        """
+        if self._input is not None:
+            self._input.check(arguments)
+            return arguments
+        assert self._signature is not None  # one of the two always exists
+        return self._signature.bind(arguments)
+
+    @property
+    def wraps_result(self) -> bool:
+        """Whether ``structuredContent`` is ``{"result": value}`` by the output schema."""
+        return self._output is None and self._signature is not None and self._signature.wraps_result
+
+    @property
+    def returns_content(self) -> bool:
+        """Whether the return hint says content objects; then an empty list is no content."""
+        return self._signature is not None and self._signature.returns_content
+
+    def dump(self, value: object) -> object:
+        """Return a callback's result as a JSON value, checked against the return hint."""
+        if self._output is None and self._signature is not None:
+            return self._signature.dump(value)
+        return to_json(value)
+
+    def check_structured(self, value: object) -> None:
+        """Check ``structuredContent`` against an output schema that was given by hand.
+
+        Raises:
+            ArgumentError: it does not fit.
+        """
+        if self._output is not None:
+            self._output.check(value)
+
+    def _compile(self, name: str, schema: Mapping[str, Any]) -> SchemaValidator:
+        try:
+            return compile_schema(schema)
+        except ValueError as error:
+            raise InvalidTool(f"{self.kind}: {name}: {error}") from error
+
+    def _take_schemas(
+        self,
+        signature: FunctionSchema | None,
+        input_schema: Mapping[str, Any] | None,
+        output_schema: Mapping[str, Any] | None,
+    ) -> None:
+        self._input = self._output = None
+        if input_schema is not None:
+            self._check(needs_mapping("input_schema", input_schema))
+            self.input_schema = _copied(input_schema)
+            self._input = self._compile("input_schema", self.input_schema)
+        else:
+            assert signature is not None  # _signature raised otherwise
+            self.input_schema = signature.input_schema
+        if output_schema is not None:
+            self._check(needs_mapping("output_schema", output_schema))
+            self.output_schema = _copied(output_schema)
+            self._output = self._compile("output_schema", self.output_schema)
+        else:
+            self.output_schema = signature.output_schema if signature else None
+
+    def _definition(self) -> Json:
+        item: Json = {"name": self.name, "description": self.description}
+        item["inputSchema"] = self.input_schema
+        if self.output_schema is not None:
+            item["outputSchema"] = self.output_schema
+        if self.annotations is not None:
+            item["annotations"] = self.annotations
+        return self._common(item)
+
+
+def _copied(schema: Mapping[str, Any]) -> Json:
+    return copy.deepcopy(dict(schema))
+
+
+def _signature(
+    function: Callable[..., Any], context_type: type, *, needed: bool
+) -> FunctionSchema | None:
+    if needed:
+        return function_schema(function, context_type=context_type)
+    try:
+        return function_schema(function, context_type=context_type)
+    except InvalidTool:
+        # The schema is given by hand, often just because a hint has none: the hints are not needed.
+        return None
+
+
+def _context_parameter(
+    function: Callable[..., Any], signature: FunctionSchema | None, context_type: type
+) -> str | None:
+    if signature is not None:
+        return signature.context_parameter
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some builtins have none
+        return None
+    for name, parameter in parameters.items():
+        if parameter.annotation in (context_type, context_type.__name__):
+            return name
+    return None
