@@ -25,10 +25,30 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 @dataclass(frozen=True)
 class Peers:
-    """Paths of the pythons that have the official SDK: 1.x and 2.x."""
+    """Where the programs of others are: pythons with the official SDK (1.x, 2.x), and servers."""
 
-    mcp1: Path
-    mcp2: Path
+    folder: Path
+
+    @property
+    def mcp1(self) -> Path:
+        """The python that has the SDK 1.x."""
+        return self.folder / "mcp1" / "bin" / "python"
+
+    @property
+    def mcp2(self) -> Path:
+        """The python that has the SDK 2.x."""
+        return self.folder / "mcp2" / "bin" / "python"
+
+    def python_server(self, name: str) -> Path:
+        """The program ``mcp-server-NAME``: `time` or `git`."""
+        return self.folder / name / "bin" / f"mcp-server-{name}"
+
+    def node_server(self, name: str) -> Path:
+        """The program ``mcp-server-NAME`` of node; skips where there was no npm to install it."""
+        found = self.folder / "node" / "node_modules" / ".bin" / f"mcp-server-{name}"
+        if not found.exists():
+            pytest.skip(f"needs npm: install it and run `.ci/peers {self.folder}` again")
+        return found
 
 
 def _peers_folder() -> Path | None:
@@ -37,9 +57,9 @@ def _peers_folder() -> Path | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to start when the variable names a folder without the two environments."""
+    """Refuse to start when the variable names a folder without the four environments."""
     folder = _peers_folder()
-    for name in ("mcp1", "mcp2") if folder else ():
+    for name in ("mcp1", "mcp2", "time", "git") if folder else ():
         python = Path(str(folder), name, "bin", "python")
         if not python.exists():
             raise pytest.UsageError(
@@ -52,20 +72,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs the official SDK when it is not there."""
+    """Skip what needs the official SDK or servers of others when they are not there."""
     if item.get_closest_marker("peers") and _peers_folder() is None:
         pytest.skip(
-            "needs the official SDK: run `.ci/peers DIR`, "
+            "needs the official SDK and servers of others: run `.ci/peers DIR`, "
             f"then set {PEERS_VARIABLE}=DIR and run again"
         )
 
 
 @pytest.fixture(scope="session")
 def peers() -> Peers:
-    """The pythons of the official SDK. Tests that use it are marked `peers`."""
+    """The official SDK and servers of others. Tests that use it are marked `peers`."""
     folder = _peers_folder()
     assert folder is not None, "mark the test with @pytest.mark.peers"
-    return Peers(folder / "mcp1" / "bin" / "python", folder / "mcp2" / "bin" / "python")
+    return Peers(folder)
 
 
 def _leftover_threads(before: set[threading.Thread]) -> list[str]:

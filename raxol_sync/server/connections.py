@@ -1,0 +1,255 @@
+"""What a server remembers of each connection, and of each request in flight. Floor 2.
+
+Plain state without locks of its own: the engine's lock guards all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+from raxol_sync._delivery import DeliveredFuture
+from raxol_sync._scheduler import Entry
+from raxol_sync.protocol.modern import SUBSCRIPTION_KEY, Envelope
+from raxol_sync.protocol.versions import NEWEST_LEGACY, Revision
+from raxol_sync.protocol.wire import RequestId
+from raxol_sync.server.outbox import Outbox
+
+Json = dict[str, Any]
+
+MAX_SUBSCRIPTIONS = 1024  # resource URIs of one connection (row S22)
+MAX_LISTENS = 16  # open listens of one connection (row S52)
+MAX_LISTENS_TOTAL = 1024
+
+LIST_CHANGED = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+}
+RESOURCE_UPDATED = "notifications/resources/updated"
+
+
+class Connection:
+    """One client connection. Guarded by the engine's lock.
+
+    Attributes:
+        conn_id: what the transport, or the caller, calls it.
+        outbox: where what it is sent goes; ``None`` without a subscriber.
+        revision: what ``initialize`` agreed on; the newest legacy one before.
+        initialized: it sent ``initialize``.
+        modern: it sent a modern request and no ``initialize``: it gets nothing unasked.
+        capabilities: what it advertised at ``initialize``, ``None`` when not (or no longer) known.
+        log_level: the least level of ``notifications/message`` that it wants.
+        uris: the resources that it subscribed to.
+        calls: its requests in flight, by id.
+        listens: its open ``subscriptions/listen`` requests.
+        on_ended: what its transport wants called, once and outside the lock, when it ends.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "calls",
+        "capabilities",
+        "client_info",
+        "conn_id",
+        "initialized",
+        "listens",
+        "log_level",
+        "modern",
+        "on_ended",
+        "outbox",
+        "revision",
+        "uris",
+    )
+
+    def __init__(self, conn_id: object) -> None:
+        self.conn_id = conn_id
+        self.outbox: Outbox | None = None
+        self.revision: Revision = NEWEST_LEGACY
+        self.initialized = False
+        self.modern = False
+        self.capabilities: Json | None = None
+        self.client_info: Json | None = None
+        self.log_level = "info"
+        self.uris: set[str] = set()
+        self.calls: dict[RequestId, Call] = {}
+        self.listens: list[Listen] = []
+        self.on_ended: Callable[[], object] | None = None
+
+
+class Call:
+    """One request in flight. Guarded by the engine's lock.
+
+    ``cancelled`` only ever turns true and may be read without the lock.
+
+    Attributes:
+        conn: the connection that made it.
+        id: its JSON-RPC id, and with ``method`` and ``params`` as it came.
+        revision: what it speaks; ``envelope`` is its ``_meta`` in the modern era.
+        future: settled with the response, or ``None``.
+        outbox: where all that it causes goes; ``None`` where the caller only holds the future.
+        own_outbox: ``outbox`` is this request's alone and ends with it.
+        settled: it was answered or dropped; whoever set this settles the future.
+        cancelled: its callback should stop.
+        timer: its time-out, while a worker runs it; ``thread`` is that worker.
+        progress_sent: the largest progress that it has reported.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "cancelled",
+        "conn",
+        "envelope",
+        "future",
+        "id",
+        "method",
+        "outbox",
+        "own_outbox",
+        "params",
+        "progress_sent",
+        "progress_token",
+        "revision",
+        "settled",
+        "thread",
+        "timer",
+    )
+
+    def __init__(
+        self,
+        conn: Connection,
+        request_id: RequestId,
+        method: str,
+        params: Json,
+        revision: Revision,
+        envelope: Envelope | None,
+        future: DeliveredFuture[Json | None],
+    ) -> None:
+        self.conn = conn
+        self.id = request_id
+        self.method = method
+        self.params = params
+        self.revision = revision
+        self.envelope = envelope
+        self.future = future
+        self.outbox: Outbox | None = None
+        self.own_outbox = False
+        self.settled = False
+        self.cancelled = False
+        self.timer: Entry | None = None
+        self.thread: Thread | None = None
+        self.progress_sent = float("-inf")
+        meta = params.get("_meta")
+        token = meta.get("progressToken") if type(meta) is dict else None
+        self.progress_token = token if type(token) in (str, int) else None
+
+    @property
+    def modern(self) -> bool:
+        """Whether the request speaks the stateless era."""
+        return self.envelope is not None
+
+    @property
+    def meta(self) -> Json:
+        """The request's ``_meta``, ``{}`` without one."""
+        meta = self.params.get("_meta")
+        return meta if type(meta) is dict else {}
+
+
+class Listen:
+    """One open ``subscriptions/listen``: which notifications it asked for."""
+
+    __slots__ = ("call", "kinds", "uris")
+
+    def __init__(self, call: Call, wanted: Json) -> None:
+        """Read a filter whose ``resourceSubscriptions``, if there are any, are strings."""
+        self.call = call
+        self.kinds = {m for m, flag in LIST_CHANGED.items() if wanted.get(flag) is True}
+        self.uris: set[str] = set(wanted.get("resourceSubscriptions") or ())
+
+    def honoured(self) -> Json:
+        """Return the filter that is honoured, for the acknowledgement."""
+        agreed: Json = {LIST_CHANGED[kind]: True for kind in sorted(self.kinds)}
+        if self.uris:
+            agreed["resourceSubscriptions"] = sorted(self.uris)
+        return agreed
+
+    def wants(self, method: str, uri: str | None) -> bool:
+        """Return whether a notification (of that resource) is one that it asked for."""
+        if method == RESOURCE_UPDATED:
+            return uri in self.uris
+        return method in self.kinds
+
+    def tagged(self, method: str, params: Json) -> Json:
+        """Return the notification with this subscription's id, as the spec wants it."""
+        meta = {**(params.get("_meta") or {}), SUBSCRIPTION_KEY: self.call.id}
+        return {"jsonrpc": "2.0", "method": method, "params": {**params, "_meta": meta}}
+
+
+class Connections:
+    """All connections of a server, with a bound on those that nobody subscribed for (row S23)."""
+
+    def __init__(self, max_remembered: int) -> None:
+        self._by_id: dict[object, Connection] = {}
+        self._max_remembered = max_remembered
+        # Of which something is kept between requests, in the order of their ``initialize``.
+        self._remembered: dict[object, None] = {}
+
+    def find(self, conn_id: object) -> Connection | None:
+        """Return the connection of that id, if there is one."""
+        return self._by_id.get(conn_id)
+
+    def open(self, conn_id: object) -> Connection:
+        """Return the connection of that id, made if need be."""
+        conn = self._by_id.get(conn_id)
+        if conn is None:
+            conn = self._by_id[conn_id] = Connection(conn_id)
+        return conn
+
+    def holds(self, conn: Connection) -> bool:
+        """Return whether this very connection is still the one of its id."""
+        return self._by_id.get(conn.conn_id) is conn
+
+    def tidy(self, conn: Connection) -> None:
+        """Forget a connection of which nothing needs to be remembered."""
+        if conn.outbox is None and not conn.calls and conn.conn_id not in self._remembered:
+            self.remove(conn)
+
+    def remove(self, conn: Connection) -> None:
+        """Forget a connection whatever it holds."""
+        if self._by_id.get(conn.conn_id) is conn:
+            del self._by_id[conn.conn_id]
+            self._remembered.pop(conn.conn_id, None)
+
+    def initialized(self, conn: Connection) -> list[Connection]:
+        """Note that a connection initialized; return those whose capabilities had to go.
+
+        Past the cap the oldest one without a live subscriber goes first, a live one only when all
+        are live.
+        """
+        self._remembered.pop(conn.conn_id, None)
+        return self.remember(conn)
+
+    def remember(self, conn: Connection) -> list[Connection]:
+        """Keep a connection between its requests, for its capabilities, level or subscriptions."""
+        if not self.holds(conn):  # it ended while it was served
+            return []
+        self._remembered.setdefault(conn.conn_id)
+        evicted: list[Connection] = []
+        while len(self._remembered) > self._max_remembered:
+            candidates = [self._by_id[conn_id] for conn_id in self._remembered]
+            victim = next((c for c in candidates if c.outbox is None), candidates[0])
+            del self._remembered[victim.conn_id]
+            victim.capabilities = None
+            evicted.append(victim)
+            self.tidy(victim)
+        return evicted
+
+    def all(self) -> list[Connection]:
+        """Return every connection."""
+        return list(self._by_id.values())
+
+    @property
+    def remembered(self) -> int:
+        """How many connections' capabilities are kept."""
+        kept = (self._by_id[conn_id] for conn_id in self._remembered)
+        return sum(conn.capabilities is not None for conn in kept)

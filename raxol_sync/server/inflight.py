@@ -1,0 +1,394 @@
+"""Requests in flight, the connections that made them, and where their messages go. Floor 3.
+
+Theory of operation. Each request is a ``Call``, registered with its connection under the lock.
+Whoever takes it out of there (a worker that is done, a time-out, a cancel, a connection that goes,
+``close``) *settles* it: its response is queued on its outbox under that same lock, so that the
+order on the wire is the order that was decided, and its future is set after the lock. All others
+find it settled and do nothing. Nothing here knows an MCP method; ``methods`` has the rules.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from raxol_sync._delivery import DeliveredFuture, Delivery
+from raxol_sync._scheduler import Scheduler
+from raxol_sync.errors import INTERNAL_ERROR, INVALID_REQUEST, RPCError
+from raxol_sync.protocol import wire
+from raxol_sync.protocol.modern import Envelope
+from raxol_sync.protocol.versions import NEWEST_LEGACY, Revision
+from raxol_sync.server.connections import (
+    LIST_CHANGED,
+    MAX_LISTENS,
+    MAX_LISTENS_TOTAL,
+    RESOURCE_UPDATED,
+    Call,
+    Connection,
+    Connections,
+    Listen,
+)
+from raxol_sync.server.outbox import Consumer, Outbox, weight
+
+Json = dict[str, Any]
+Ending = tuple[list[Call], "Callable[[], object] | None"]
+_log = logging.getLogger("raxol_sync.server")
+
+
+def server_closed() -> RPCError:
+    """Return the error that every request gets once the server is closed (row S51)."""
+    return RPCError(INTERNAL_ERROR, "server closed")
+
+
+def error_response(call: Call, error: RPCError) -> Json:
+    """Return the response that tells a caller of an error."""
+    return wire.error(call.id, error.code, error.message, error.data)
+
+
+class Requests:
+    """What is in flight and who waits for it. Thread-safe."""
+
+    def __init__(self, scheduler: Scheduler, max_remembered: int) -> None:
+        self._scheduler = scheduler
+        self._delivery = Delivery("raxol-sync-delivery")
+        # Guards: connections and everything in them, _working, _outboxes, _closed, and what
+        # Engine adds. An Outbox's own lock may be taken while it is held; nothing else is called.
+        self.lock = threading.Lock()
+        self.connections = Connections(max_remembered)
+        self._working: set[Call] = set()  # calls whose callback has not returned
+        self._outboxes: set[Outbox] = set()  # whose thread has not ended
+        self._closed = False
+
+    # ------------------------------------------------------------ requests
+
+    def begin(
+        self,
+        conn_id: object,
+        request: wire.Request,
+        revision: Revision | None,
+        envelope: Envelope | None,
+        sink: Consumer | Outbox | None,
+    ) -> Call:
+        """Register a request; ``revision`` ``None`` is the connection's own.
+
+        One that cannot be registered (a closed server, an id in use) comes back settled, and so
+        does one that came over a connection which has ended: that one gets no answer.
+        """
+        future: DeliveredFuture[Json | None] = DeliveredFuture(self._delivery.post)
+        shared, own = self._outbox_for(conn_id, sink)
+        refusal: RPCError | None = None
+        with self.lock:
+            conn = self.connections.open(conn_id)
+            call = Call(
+                conn, request.id, request.method, request.params, revision or conn.revision,
+                envelope, future,
+            )  # fmt: skip
+            gone = shared is not None and conn.outbox is not shared
+            call.outbox, call.own_outbox = own or shared, own is not None
+            if self._closed:
+                refusal = server_closed()
+            elif request.id in conn.calls:
+                refusal = RPCError(INVALID_REQUEST, "this id belongs to a request in flight")
+            elif not gone:
+                conn.calls[request.id] = call
+                conn.modern = conn.modern or (envelope is not None and not conn.initialized)
+            if own is not None:
+                self._outboxes.add(own)
+        future.bind_cancel(partial(self.cancel, call))
+        if own is not None and not self._launch(own, call):
+            refusal = RPCError(INTERNAL_ERROR, "the server cannot start one more thread")
+        if refusal is not None or gone:
+            self.settle(call, error_response(call, refusal) if refusal is not None else None)
+        return call
+
+    def settle(self, call: Call, response: Json | None) -> bool:
+        """Answer a request, or with ``None`` drop it; return whether this call did.
+
+        Exactly one caller wins. Call it outside the lock.
+        """
+        size = weight(response) if response is not None and call.outbox is not None else 0
+        with self.lock:
+            won, full = self._settle(call, response, size)
+        if won:
+            self._after(call, response, full)
+        return won
+
+    def cancel(self, call: Call) -> bool:
+        """Stop a request at whatever stage it is and resolve it to ``None`` (row S04)."""
+        return self.settle(call, None)
+
+    def cancel_id(self, conn_id: object, request_id: wire.RequestId) -> None:
+        """Cancel a connection's own request of that id, if it has one in flight (row S50)."""
+        with self.lock:
+            conn = self.connections.find(conn_id)
+            call = conn.calls.get(request_id) if conn is not None else None
+        if call is not None and call.method != "initialize":
+            self.cancel(call)
+
+    def _settle(self, call: Call, response: Json | None, size: int) -> tuple[bool, bool]:
+        """Take a call out, queue its response. Needs the lock.
+
+        Returns whether this settled it, and whether its connection's outbox had no room.
+        """
+        if call.settled:
+            return False, False
+        call.settled = True
+        conn = call.conn
+        if conn.calls.get(call.id) is call:
+            del conn.calls[call.id]
+        if conn.listens:
+            conn.listens = [listen for listen in conn.listens if listen.call is not call]
+        call.cancelled = call.cancelled or response is None or call in self._working
+        outbox, own, full = call.outbox, call.own_outbox, False
+        if outbox is not None:
+            if response is not None:
+                full = not outbox.put(response, size, last=own)
+            if own and (full or response is None):
+                outbox.close()
+        self.connections.tidy(conn)
+        return True, full and not own
+
+    def _after(self, call: Call, response: Json | None, full: bool) -> None:
+        """Do what follows settling, outside the lock."""
+        if call.timer is not None:
+            self._scheduler.cancel(call.timer)
+        call.future.settle(response)
+        call.future.bind_cancel(_too_late)  # else call and future would hold each other for ever
+        if full:
+            self._overflowed(call.conn)
+
+    def settled(
+        self,
+        response: Json | None,
+        *,
+        conn_id: object = None,
+        sink: Consumer | Outbox | None = None,
+    ) -> DeliveredFuture[Json | None]:
+        """Return a future that is settled already; send the response to ``sink`` too."""
+        future: DeliveredFuture[Json | None] = DeliveredFuture(self._delivery.post)
+        if sink is not None and response is not None:
+            shared, own = self._outbox_for(conn_id, sink)
+            if shared is not None:
+                self.send(conn_id, response, shared)
+            elif own is not None:
+                with self.lock:
+                    self._outboxes.add(own)
+                own.put(response, last=True)
+                self._launch(own, None)
+        future.settle(response)
+        return future
+
+    def send(self, conn_id: object, message: Any, outbox: Outbox | None = None) -> None:
+        """Queue a message for a connection's subscriber, if it has one (``outbox``: that one)."""
+        size = weight(message)
+        with self.lock:
+            conn = self.connections.find(conn_id)
+            target = conn.outbox if conn is not None else None
+            if conn is None or target is None or (outbox is not None and outbox is not target):
+                return
+            full = not target.put(message, size)
+        if full:
+            self._overflowed(conn)
+
+    def revision_of(self, conn_id: object) -> Revision:
+        """Return the revision that a connection negotiated; the newest legacy one before."""
+        with self.lock:
+            conn = self.connections.find(conn_id)
+            return conn.revision if conn is not None else NEWEST_LEGACY
+
+    # ------------------------------------------------------------ pushing
+
+    def push(self, call: Call, message: Json, *, progress: float | None = None) -> None:
+        """Send what a request causes (progress, log) to its stream.
+
+        Nothing goes out once the request is settled (row S20), and no ``progress`` that is not
+        above the one before.
+        """
+        size = weight(message)
+        with self.lock:
+            if call.settled or (progress is not None and not progress > call.progress_sent):
+                return
+            if progress is not None:
+                call.progress_sent = progress
+            outbox = call.outbox or call.conn.outbox
+            full = outbox is not None and not outbox.put(message, size)
+        if full:
+            self._overflowed(call if call.own_outbox else call.conn)
+
+    def notify(self, method: str, params: Json | None) -> None:
+        """Send a notification to all who are to have it (row S22)."""
+        given = params or {}
+        message = wire.notification(method, params)
+        size = weight(message)
+        coalesce = method in LIST_CHANGED
+        uri = given.get("uri") if isinstance(given.get("uri"), str) else None
+        stuck: list[Connection | Call] = []
+        with self.lock:
+            for conn in self.connections.all():
+                for listen in conn.listens:
+                    outbox, call = listen.call.outbox, listen.call
+                    if outbox is None or not listen.wants(method, uri):
+                        continue
+                    only: Any = (method, call.id) if coalesce else None
+                    if not outbox.put(listen.tagged(method, given), size, only=only):
+                        stuck.append(call if call.own_outbox else conn)
+                if conn.outbox is None or conn.modern:
+                    continue
+                wanted = method != RESOURCE_UPDATED or uri in conn.uris
+                only = (method, None) if coalesce else None
+                if wanted and not conn.outbox.put(message, size, only=only):
+                    stuck.append(conn)
+        for target in stuck:
+            self._overflowed(target)
+
+    def open_listen(self, call: Call, listen: Listen) -> tuple[str, int] | None:
+        """Acknowledge a listen and keep it; or return which bound forbids it (row S52).
+
+        Raises:
+            RPCError: there is nowhere to send its notifications.
+        """
+        agreed: Json = {"notifications": listen.honoured()}
+        message = listen.tagged("notifications/subscriptions/acknowledged", agreed)
+        size = weight(message)
+        with self.lock:
+            conn = call.conn
+            outbox = call.outbox or conn.outbox
+            if call.settled:
+                return None
+            if outbox is None:
+                raise RPCError(INVALID_REQUEST, "subscriptions/listen needs a subscriber or a sink")
+            if len(conn.listens) >= MAX_LISTENS:
+                return "connection", MAX_LISTENS
+            if sum(len(c.listens) for c in self.connections.all()) >= MAX_LISTENS_TOTAL:
+                return "server", MAX_LISTENS_TOTAL
+            call.outbox = outbox
+            conn.listens.append(listen)
+            full = not outbox.put(message, size)
+        if full:
+            self._overflowed(call if call.own_outbox else conn)
+        return None
+
+    def _overflowed(self, target: Connection | Call) -> None:
+        if isinstance(target, Call):
+            _log.warning("! %s cancelled: its sink does not read what it is sent", target.method)
+            self.cancel(target)
+        else:
+            _log.warning("! connection closed: it does not read what it is sent")
+            self.end_connection(target)
+
+    # ------------------------------------------------------------ connections
+
+    def attach(
+        self, conn_id: object, outbox: Outbox, on_ended: Callable[[], object] | None = None
+    ) -> Connection:
+        """Give a connection its subscriber; a live one of that id is taken over (row S21).
+
+        ``on_ended()`` is called once when the connection ends, for whatever reason.
+        """
+        with self.lock:
+            if self._closed:
+                raise server_closed()
+            conn = self.connections.find(conn_id)
+            old = conn if conn is not None and conn.outbox is not None else None
+            ending = self._end(old) if old is not None else None
+            conn = self.connections.open(conn_id)
+            conn.outbox, conn.on_ended = outbox, on_ended
+            self._outboxes.add(outbox)
+        if ending is not None:
+            self._finish(ending)
+        if not self._launch(outbox, conn):
+            self.end_connection(conn)
+            raise RPCError(INTERNAL_ERROR, "the server cannot start one more thread")
+        return conn
+
+    def end_connection(self, conn: Connection) -> None:
+        """End a connection: what it has outstanding resolves to ``None``. Twice is harmless."""
+        with self.lock:
+            ending = self._end(conn)
+        self._finish(ending)
+
+    def _end(self, conn: Connection) -> Ending:
+        """Take a connection and its calls out. Needs the lock; ``_finish`` follows it."""
+        dropped = [call for call in list(conn.calls.values()) if self._settle(call, None, 0)[0]]
+        conn.capabilities = None
+        if conn.outbox is not None:
+            conn.outbox.close()
+        self.connections.remove(conn)
+        on_ended, conn.on_ended = conn.on_ended, None
+        return dropped, on_ended
+
+    def _finish(self, ending: Ending) -> None:
+        dropped, on_ended = ending
+        for call in dropped:
+            self._after(call, None, False)
+        if on_ended is not None:
+            on_ended()
+
+    # ------------------------------------------------------------ outboxes
+
+    def _outbox_for(
+        self, conn_id: object, sink: Consumer | Outbox | None
+    ) -> tuple[Outbox | None, Outbox | None]:
+        """Return the connection's outbox, if a request's messages go there, or one of its own.
+
+        A sink that is the connection's own subscriber shares its outbox: on a one-channel transport
+        responses and notifications leave in one order (row S20). A transport of ours passes that
+        outbox itself, which then is the connection's or nobody's: no other thread ever writes.
+        """
+        if sink is None:
+            return None, None
+        if isinstance(sink, Outbox):
+            return sink, None
+        with self.lock:
+            conn = self.connections.find(conn_id)
+            outbox = conn.outbox if conn is not None else None
+        if outbox is not None and outbox.consumer == sink:
+            return outbox, None
+        return None, Outbox(sink, "raxol-sync-sink")
+
+    def _launch(self, outbox: Outbox, target: Connection | Call | None) -> bool:
+        """Start an outbox's thread; what it serves ends with it. ``False``: it cannot be started.
+
+        The thread holds neither us nor the request, so that a dropped server can be collected.
+        """
+        served = None if target is None else weakref.ref(target)
+        try:
+            outbox.start(partial(_outbox_ended, weakref.ref(self), weakref.ref(outbox), served))
+        except RuntimeError:  # no thread is to be had
+            _log.exception("! an outbox cannot be started")
+            outbox.close()
+            with self.lock:
+                self._outboxes.discard(outbox)
+            return False
+        return True
+
+    def outbox_ended(
+        self, outbox: Outbox | None, target: Connection | Call | None, broken: bool
+    ) -> None:
+        """Do what follows an outbox's end; its thread calls it."""
+        if broken and isinstance(target, Call):
+            self.cancel(target)
+        elif broken and isinstance(target, Connection):
+            self.end_connection(target)
+        if outbox is not None:
+            with self.lock:
+                self._outboxes.discard(outbox)
+
+
+def _outbox_ended(
+    owner: weakref.ref[Requests],
+    outbox: weakref.ref[Outbox],
+    target: weakref.ref[Any] | None,
+    broken: bool,
+) -> None:
+    requests = owner()
+    if requests is not None:
+        requests.outbox_ended(outbox(), target() if target is not None else None, broken)
+
+
+def _too_late() -> bool:
+    return False
