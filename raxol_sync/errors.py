@@ -3,11 +3,14 @@
 The tree is flat; the groups say who has to act::
 
     MCPError
-      InvalidSpec  InvalidTool                      the program was put together wrongly
-      NotReady  ConnectFailed  ServerExited         there is no usable peer
-      Busy  MessageTooLarge                         a bound of ours was reached
+      InvalidSpec  InvalidTool  SensitiveToolError  the program was put together wrongly
+      NotReady  ConnectFailed  ConnectionLost       there is no usable peer
+      ServerExited  SessionRejected
+      Busy  MessageTooLarge  BreakerOpen            a bound of ours was reached
       RequestTimeout (also a TimeoutError)          the wait ended
       RPCError  InvalidResponse  InputRequired      what the peer answered
+      HTTPStatusError  RedirectRefused  TargetBlocked   what the peer did, or is
+      UnmeteredCall  UnknownPrice                   the caller's own policy
       ToolError                                     a tool's own answer
     Cancelled (a BaseException, outside the tree)   the request was cancelled
 
@@ -17,6 +20,7 @@ header value, an environment value or an argument value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 # JSON-RPC 2.0 and MCP codes.
@@ -31,7 +35,9 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 # Codes of our own, outside the range that JSON-RPC and MCP reserve.
+AUTHORIZATION_REQUIRED = -31403
 BUSY = -31429
+CIRCUIT_OPEN = -31503
 CALLBACK_TIMEOUT = -31504
 
 
@@ -57,6 +63,24 @@ class InvalidSpec(MCPError):
 
 class InvalidTool(MCPError):
     """Raised when a tool, resource or prompt cannot be registered: its name, schema or hints."""
+
+
+class SensitiveToolError(MCPError):
+    """Raised when a server without an authorizer would serve a sensitive tool (row S32).
+
+    Attributes:
+        tools: the names of those tools.
+    """
+
+    def __init__(self, tools: Sequence[str]) -> None:
+        super().__init__(list(tools))
+        self.tools = list(tools)
+
+    def __str__(self) -> str:
+        return (
+            f"sensitive tools need an authorizer: {', '.join(self.tools)}. Say who may call them: "
+            "Server(authorizer=..., authorizer_source='configured')"
+        )
 
 
 class NotReady(MCPError):
@@ -222,6 +246,127 @@ class InputRequired(MCPError):
             {str(r.get("method")) for r in self.requests.values() if isinstance(r, dict)}
         )
         return f"the server asks for input and no handler was given for it: {', '.join(kinds)}"
+
+
+class ConnectionLost(ConnectFailed):
+    """Raised when a connection ended before the answer to a request had come.
+
+    Whether the server has worked on the request is not known.
+    """
+
+    def __str__(self) -> str:
+        return f"the connection was lost: {self.reason}"
+
+
+class SessionRejected(MCPError):
+    """Raised when an HTTP server no longer knew the session of a request (row C17).
+
+    The server has not run the request. The session is established anew.
+    """
+
+    def __str__(self) -> str:
+        return "the server no longer knows the session; it is being established anew"
+
+
+class BreakerOpen(MCPError):
+    """Raised when an origin failed so often that it is left alone for a while (row C24).
+
+    Attributes:
+        origin: scheme, host and port.
+        retry_after: in how many seconds the next request has a chance.
+    """
+
+    def __init__(self, origin: str, retry_after: float) -> None:
+        super().__init__(origin)
+        self.origin = origin
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"{self.origin} keeps failing; the next attempt is in {self.retry_after:.1f} s"
+
+
+class HTTPStatusError(MCPError):
+    """Raised when an HTTP server answered a request with a status and no JSON-RPC message.
+
+    Attributes:
+        status: the HTTP status code.
+    """
+
+    def __init__(self, status: int, detail: str = "") -> None:
+        super().__init__(status)
+        self.status = status
+        self.detail = detail
+
+    def __str__(self) -> str:
+        text = f"the server answered with HTTP status {self.status}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+class RedirectRefused(MCPError):
+    """Raised when a server answered with a redirect, which is never followed (row C23).
+
+    Attributes:
+        status: the HTTP status code.
+        location: where it points to, without userinfo and query.
+    """
+
+    def __init__(self, status: int, location: str) -> None:
+        super().__init__(status)
+        self.status = status
+        self.location = location
+
+    def __str__(self) -> str:
+        where = f" to {self.location}" if self.location else ""
+        return f"the server redirects{where} (HTTP {self.status}); set url= to the final address"
+
+
+class TargetBlocked(MCPError):
+    """Raised when a URL or an address may not be dialled (row C23).
+
+    Attributes:
+        host: its host.
+        reason: which rule forbids it.
+    """
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(host)
+        self.host = host
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.host} may not be dialled: {self.reason}"
+
+
+class UnmeteredCall(MCPError):
+    """Raised when a priced tool is called without a usable reservation; nothing was sent (row C25).
+
+    Attributes:
+        tool: its name.
+        detail: what is wrong with the reservation, where there is one.
+    """
+
+    def __init__(self, tool: str, detail: str = "no reservation was given") -> None:
+        super().__init__(tool)
+        self.tool = tool
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"the tool {self.tool!r} has a price: {self.detail}"
+
+
+class UnknownPrice(MCPError):
+    """Raised when calls are metered and a tool has no known price; nothing was sent (row C25).
+
+    Attributes:
+        tool: its name.
+    """
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.tool = tool
+
+    def __str__(self) -> str:
+        return f"the tool {self.tool!r} has no known price: give it one in prices="
 
 
 class ToolError(MCPError):

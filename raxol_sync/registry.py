@@ -10,12 +10,17 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from raxol_sync.breaker import State
+from raxol_sync.circuits import Circuits, How, Key
 from raxol_sync.definitions import Definition, Prompt, Resource, ResourceTemplate, Tool
-from raxol_sync.errors import InvalidTool
+from raxol_sync.errors import Cancelled, InvalidTool, ToolError
+from raxol_sync.results import Unsendable, error_result, tool_result
+from raxol_sync.schema import ArgumentError
+from raxol_sync.values import CallResult
 
 DefinitionT = TypeVar("DefinitionT", bound=Definition)
 _log = logging.getLogger("raxol_sync.server")
@@ -91,6 +96,7 @@ class Registry:
         self.resources: Table[Resource] = Table(Resource, "uri")
         self.templates: Table[ResourceTemplate] = Table(ResourceTemplate, "uri_template")
         self.prompts: Table[Prompt] = Table(Prompt, "name")
+        self.circuits = Circuits(self._registered)
         self._watchers: list[weakref.WeakMethod[Callable[[str], None]]] = []
 
     def register_tools(self, tools: Iterable[Tool], derived: bool = False) -> None:
@@ -114,6 +120,70 @@ class Registry:
     def static_tools(self) -> list[Tool]:
         """Return the tools that were not registered as derived."""
         return [entry.item for entry in self.tools.entries.values() if not entry.derived]
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CallResult:
+        """Call a tool here and now, on the caller's thread, behind its circuit breaker.
+
+        What goes wrong with the arguments or in the tool is a result with ``is_error``, as for a
+        client; policies, time-outs and processes are the server's and take no part.
+
+        Raises:
+            LookupError: there is no such tool.
+            TypeError: the arguments are no mapping.
+            ToolError: it needs a ``Context``, which only a server can give.
+            KeyboardInterrupt, Cancelled: somebody wants the caller to stop.
+        """
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise TypeError(f"arguments must be a mapping, not {type(arguments).__name__}")
+        tool = self.tools.get(name)
+        if tool is None:
+            raise LookupError(f"no tool is registered as {name!r}")
+        if tool.needs_context:
+            raise ToolError(f"the tool {name!r} takes a Context: call it through a server")
+        admission = self.circuits.admit(tool)
+        if admission is None:
+            return CallResult.from_wire(error_result(f"the tool {name!r} is left alone for now"))
+        how: How = "fault"
+        try:
+            bound = tool.bind(dict(arguments or {}))
+            result = tool_result(tool, tool.run(bound, None))
+            how = "good"
+        except ArgumentError as error:
+            how, result = "nothing", error_result(str(error))
+        except ToolError as error:
+            how = "fault" if tool.is_faulty(error) else "good"
+            result = error_result(error.message)
+        except Unsendable as error:
+            _log.error("! %s returned what cannot be sent: %s", tool.kind, error)
+            result = error_result(f"the tool's result cannot be sent: {error}")
+        except (KeyboardInterrupt, Cancelled):  # the caller is to stop: no fault of the tool's
+            how = "nothing"
+            raise
+        except BaseException as error:  # user code: its failure is the tool's result (row S46)
+            _log.exception("! %s failed", tool.kind)
+            result = error_result(f"the tool failed: {type(error).__name__}")
+        finally:
+            self.circuits.report(admission, how)
+        return CallResult.from_wire(result)
+
+    def circuit_status(self, key: Key) -> State:
+        """Return ``closed``, ``open`` or ``half_open`` (row S45).
+
+        ``key`` is ``("tool", name)``, ``("resource", uri or template)`` or ``("prompt", name)``.
+        """
+        return self.circuits.state(key)
+
+    def reset_circuit(self, key: Key) -> None:
+        """Close a circuit breaker at once; a key without one is left alone."""
+        self.circuits.reset(key)
+
+    def _registered(self, key: Key) -> Definition | None:
+        kind, name = key
+        if kind == "tool":
+            return self.tools.get(name)
+        if kind == "prompt":
+            return self.prompts.get(name)
+        return self.resources.get(name) or self.templates.get(name)
 
     def register_resources(self, resources: Iterable[Resource]) -> None:
         """Add resources, all or none; ``InvalidTool`` names the index of what is not one."""
@@ -218,7 +288,10 @@ class Registry:
         with self._lock:
             kept = {key: entry for key, entry in table.entries.items() if key not in gone}
             changed = len(kept) < len(table.entries)
+            dropped = [entry.item for key, entry in table.entries.items() if key not in kept]
             table.entries = kept
+        for item in dropped:
+            self.circuits.forget(item.circuit)
         if changed:
             self._changed(table)
 

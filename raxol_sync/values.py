@@ -266,20 +266,24 @@ class ServerStats:
     Attributes:
         in_flight: callbacks that hold a worker, abandoned ones included.
         abandoned: of those, the ones that were cancelled or timed out and have not ended yet.
+        parked: calls that wait for an approval; they hold no worker.
         connections: connections with a subscriber.
         subscriptions: resource subscriptions over all connections.
         listens: open ``subscriptions/listen`` requests.
         capabilities: connections whose ``initialize`` is remembered.
         in_flight_by_connection: ``in_flight`` by ``conn_id``.
+        parked_by_connection: ``parked`` by ``conn_id``.
     """
 
     in_flight: int = 0
     abandoned: int = 0
+    parked: int = 0
     connections: int = 0
     subscriptions: int = 0
     listens: int = 0
     capabilities: int = 0
     in_flight_by_connection: Mapping[object, int] = field(default_factory=dict)
+    parked_by_connection: Mapping[object, int] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- reading listings

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from raxol_sync.errors import InvalidTool
+from raxol_sync.errors import InvalidTool, ToolError
 from raxol_sync.schema import FunctionSchema, function_schema
 
 Json = dict[str, Any]
@@ -35,6 +35,24 @@ class Definition:
         self._signature: FunctionSchema | None = None
         self._by_keyword = False
         self._context_parameter: str | None = None
+
+    @property
+    def circuit(self) -> tuple[str, str]:
+        """The key of its circuit breaker (row S45)."""
+        raise NotImplementedError
+
+    def is_faulty(self, error: ToolError) -> bool:
+        """Return whether a ``ToolError`` of the callback's counts for its breaker (row S45)."""
+        return False
+
+    @property
+    def needs_context(self) -> bool:
+        """Whether the callback has a parameter for a ``Context``."""
+        return self._context_parameter is not None
+
+    def call_arguments(self, arguments: Json) -> tuple[tuple[Any, ...], Json]:
+        """Return what the callback is called with, without a context: positional and keyword."""
+        return ((), arguments) if self._by_keyword else ((arguments,), {})
 
     def run(self, arguments: Json, context: object) -> Any:
         """Call the callback with checked arguments; its exceptions pass through."""

@@ -56,6 +56,11 @@ class Prompt(Definition):
             item["arguments"] = list(self.arguments)
         self.definition = self._common(item)
 
+    @property
+    def circuit(self) -> tuple[str, str]:
+        """The key of its circuit breaker (row S45)."""
+        return ("prompt", self.name)
+
     @classmethod
     def from_function(
         cls, function: Callable[..., Any], *, context_type: type, **options: Any

@@ -62,6 +62,11 @@ class Resource(Definition):
         """Call the callback; a resource has no arguments."""
         return super().run({}, context) if self._by_keyword else self.callback()
 
+    @property
+    def circuit(self) -> tuple[str, str]:
+        """The key of its circuit breaker (row S45)."""
+        return ("resource", self.uri)
+
     @classmethod
     def from_function(
         cls, uri: str, function: Callable[..., Any], *, context_type: type, **options: Any
@@ -123,6 +128,11 @@ class ResourceTemplate(Definition):
         self.definition = self._common(
             with_details(item, description, mime_type, annotations=annotations)
         )
+
+    @property
+    def circuit(self) -> tuple[str, str]:
+        """The key of its circuit breaker (row S45)."""
+        return ("resource", self.uri_template)
 
     @classmethod
     def from_function(

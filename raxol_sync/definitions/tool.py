@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from raxol_sync.definitions.base import (
     Completer,
@@ -15,7 +16,8 @@ from raxol_sync.definitions.base import (
     needs_mapping,
     non_empty,
 )
-from raxol_sync.errors import InvalidTool
+from raxol_sync.errors import InvalidTool, ToolError
+from raxol_sync.policy import is_sensitive
 from raxol_sync.schema import (
     FunctionSchema,
     SchemaValidator,
@@ -23,6 +25,10 @@ from raxol_sync.schema import (
     function_schema,
     to_json,
 )
+
+Isolation = Literal["thread", "process"]
+IsFault = Callable[[ToolError], bool]
+_log = logging.getLogger("raxol_sync.server")
 
 
 class Tool(Definition):
@@ -38,6 +44,10 @@ class Tool(Definition):
         output_schema: what ``structuredContent`` conforms to; checked before it is sent.
         icons: icon objects, as the protocol defines them.
         meta: the definition's ``_meta``.
+        isolation: ``thread``, or ``process`` for a callback that runs in a process of its own,
+            which a time-out kills for real (row S18); it, its arguments and its result must pickle.
+        is_fault: called with a ``ToolError`` of the callback's; ``True`` makes it count for the
+            circuit breaker (row S45).
         completers: callables by argument name for ``completion/complete`` (row S12).
 
     Raises:
@@ -58,6 +68,8 @@ class Tool(Definition):
         output_schema: Mapping[str, Any] | None = None,
         icons: Sequence[Mapping[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
+        isolation: Isolation = "thread",
+        is_fault: IsFault | None = None,
         completers: Mapping[str, Completer] | None = None,
     ) -> None:
         super().__init__(callback, title=title, icons=icons, meta=meta, completers=completers)
@@ -70,6 +82,7 @@ class Tool(Definition):
             needs_mapping("output_schema", {} if output_schema is None else output_schema),
             needs_mapping("annotations", {} if annotations is None else annotations),
         )
+        self._take_running(isolation, is_fault)
         self.name = name
         self.description = description
         self.annotations = dict(annotations) if annotations is not None else None
@@ -82,6 +95,11 @@ class Tool(Definition):
             self.output_schema = _copied(output_schema)
             self._output = self._compile("output_schema", self.output_schema)
         self.definition = self._definition()
+
+    @property
+    def circuit(self) -> tuple[str, str]:
+        """The key of its circuit breaker (row S45)."""
+        return ("tool", self.name)
 
     @classmethod
     def from_function(
@@ -120,6 +138,7 @@ class Tool(Definition):
         annotations = options.get("annotations")
         tool.annotations = dict(annotations) if annotations is not None else None
         tool._use_function(signature, context_parameter)
+        tool._take_running(options.get("isolation", "thread"), options.get("is_fault"))
         tool._take_schemas(signature, input_schema, output_schema)
         tool.definition = tool._definition()
         return tool
@@ -135,6 +154,21 @@ class Tool(Definition):
             return arguments
         assert self._signature is not None  # one of the two always exists
         return self._signature.bind(arguments)
+
+    def is_faulty(self, error: ToolError) -> bool:
+        """Return whether ``is_fault`` counts an error of the callback's; never raises."""
+        if self.is_fault is None:
+            return False
+        try:
+            return self.is_fault(error) is True
+        except BaseException:  # user code: the tool's answer is what counts, and goes out
+            _log.exception("! is_fault of %s failed", self.kind)
+            return False
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether its annotations make it one that needs an authorizer (row S31)."""
+        return is_sensitive(self.annotations)
 
     @property
     def wraps_result(self) -> bool:
@@ -160,6 +194,17 @@ class Tool(Definition):
         """
         if self._output is not None:
             self._output.check(value)
+
+    def _take_running(self, isolation: str, is_fault: Any) -> None:
+        self._check(
+            None if isolation in ("thread", "process") else "isolation is 'thread' or 'process'",
+            None if is_fault is None or callable(is_fault) else "is_fault is not callable",
+            "a tool in a process of its own cannot take a Context: leave the parameter out"
+            if isolation == "process" and self.needs_context
+            else None,
+        )
+        self.isolation: Isolation = "process" if isolation == "process" else "thread"
+        self.is_fault: IsFault | None = is_fault
 
     def _compile(self, name: str, schema: Mapping[str, Any]) -> SchemaValidator:
         try:

@@ -11,10 +11,14 @@ from typing import Any
 
 from raxol_sync._delivery import DeliveredFuture
 from raxol_sync._scheduler import Entry
+from raxol_sync.definitions import Tool
+from raxol_sync.policy import Transport
 from raxol_sync.protocol.modern import SUBSCRIPTION_KEY, Envelope
+from raxol_sync.protocol.request_state import Round
 from raxol_sync.protocol.versions import NEWEST_LEGACY, Revision
 from raxol_sync.protocol.wire import RequestId
 from raxol_sync.server.outbox import Outbox
+from raxol_sync.server.parking import Place
 
 Json = dict[str, Any]
 
@@ -36,6 +40,7 @@ class Connection:
     Attributes:
         conn_id: what the transport, or the caller, calls it.
         outbox: where what it is sent goes; ``None`` without a subscriber.
+        ended: its subscriber is gone, and so is it.
         revision: what ``initialize`` agreed on; the newest legacy one before.
         initialized: it sent ``initialize``.
         modern: it sent a modern request and no ``initialize``: it gets nothing unasked.
@@ -45,6 +50,7 @@ class Connection:
         calls: its requests in flight, by id.
         listens: its open ``subscriptions/listen`` requests.
         on_ended: what its transport wants called, once and outside the lock, when it ends.
+        transport: what carries it (row S30), ``None`` for direct callers.
     """
 
     __slots__ = (
@@ -53,6 +59,7 @@ class Connection:
         "capabilities",
         "client_info",
         "conn_id",
+        "ended",
         "initialized",
         "listens",
         "log_level",
@@ -60,12 +67,14 @@ class Connection:
         "on_ended",
         "outbox",
         "revision",
+        "transport",
         "uris",
     )
 
     def __init__(self, conn_id: object) -> None:
         self.conn_id = conn_id
         self.outbox: Outbox | None = None
+        self.ended = False
         self.revision: Revision = NEWEST_LEGACY
         self.initialized = False
         self.modern = False
@@ -76,6 +85,7 @@ class Connection:
         self.calls: dict[RequestId, Call] = {}
         self.listens: list[Listen] = []
         self.on_ended: Callable[[], object] | None = None
+        self.transport: Transport | None = None
 
 
 class Call:
@@ -94,23 +104,43 @@ class Call:
         cancelled: its callback should stop.
         timer: its time-out, while a worker runs it; ``thread`` is that worker.
         progress_sent: the largest progress that it has reported.
+        approval: the tool and the arguments that an approval would run, ``None`` for others.
+        ending: how it was settled: ``finished``, ``cancelled`` or ``timed_out``.
+        hooks: what is to be told of that, outside the lock.
+        expiry: what a time-out answers just now, ``None`` for the usual error.
+        lets_go: its caller blocks; when it is parked he gets ``None`` and its answer is pushed.
+        owner: the thread whose end cancels it, as a token; ``None`` for nobody's.
+        place: where it is parked, ``None`` if it is not.
+        round: its input round, in the modern era.
+        runs: how many callbacks were started for it.
+        started: when it began, on the monotonic clock; 0 where nobody wants to know.
     """
 
     __slots__ = (
         "__weakref__",
+        "approval",
         "cancelled",
         "conn",
+        "ending",
         "envelope",
+        "expiry",
         "future",
+        "hooks",
         "id",
+        "lets_go",
         "method",
         "outbox",
         "own_outbox",
+        "owner",
         "params",
+        "place",
         "progress_sent",
         "progress_token",
         "revision",
+        "round",
+        "runs",
         "settled",
+        "started",
         "thread",
         "timer",
     )
@@ -139,6 +169,16 @@ class Call:
         self.timer: Entry | None = None
         self.thread: Thread | None = None
         self.progress_sent = float("-inf")
+        self.approval: tuple[Tool, Json] | None = None
+        self.ending = ""
+        self.hooks: list[Callable[[str], object]] = []
+        self.expiry: Json | None = None
+        self.lets_go = False
+        self.owner: object = None
+        self.place: Place[Call] | None = None
+        self.round: Round | None = None
+        self.runs = 0
+        self.started = 0.0
         meta = params.get("_meta")
         token = meta.get("progressToken") if type(meta) is dict else None
         self.progress_token = token if type(token) in (str, int) else None
@@ -239,8 +279,9 @@ class Connections:
             candidates = [self._by_id[conn_id] for conn_id in self._remembered]
             victim = next((c for c in candidates if c.outbox is None), candidates[0])
             del self._remembered[victim.conn_id]
-            victim.capabilities = None
-            evicted.append(victim)
+            if victim.capabilities is not None:  # else only a level or subscriptions go
+                victim.capabilities = None
+                evicted.append(victim)
             self.tidy(victim)
         return evicted
 

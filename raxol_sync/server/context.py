@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from raxol_sync.content import Message
 from raxol_sync.errors import Cancelled
+from raxol_sync.inputs import Answer, Elicit, Question, Root, Roots, Sample, SampleResult
 from raxol_sync.protocol.modern import LOG_LEVELS
 from raxol_sync.protocol.wire import RequestId, notification
 from raxol_sync.schema import to_json
+from raxol_sync.server.app import App
+from raxol_sync.server.asking import ask
 from raxol_sync.server.connections import Call
-from raxol_sync.server.engine import Engine
+from raxol_sync.values import ElicitResult
 
 _RANK = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
@@ -24,11 +28,12 @@ class Context:
     out, whatever talks to the client raises ``Cancelled`` (row S18).
     """
 
-    __slots__ = ("_call", "_engine")
+    __slots__ = ("_app", "_asked", "_call")
 
-    def __init__(self, call: Call, engine: Engine) -> None:
+    def __init__(self, call: Call, app: App) -> None:
         self._call = call
-        self._engine = engine
+        self._app = app
+        self._asked = 0
 
     def __repr__(self) -> str:
         return f"<Context of {self._call.method} {self._call.id!r}>"
@@ -56,7 +61,9 @@ class Context:
         if message is not None:
             params["message"] = str(message)
         if call.progress_token is not None:
-            self._engine.push(call, notification("notifications/progress", params), progress=done)
+            self._app.engine.push(
+                call, notification("notifications/progress", params), progress=done
+            )
 
     def log(self, level: str, data: object, logger: str | None = None) -> None:
         """Send the client a log message, if it wants that level (row S11).
@@ -82,7 +89,75 @@ class Context:
         params: dict[str, Any] = {"level": level, "data": to_json(data)}
         if logger is not None:
             params["logger"] = str(logger)
-        self._engine.push(self._call, notification("notifications/message", params))
+        self._app.engine.push(self._call, notification("notifications/message", params))
+
+    def elicit(
+        self, message: str, schema: Mapping[str, Any], *, key: str | None = None
+    ) -> ElicitResult:
+        """Ask the person at the client to fill in a form.
+
+        In a legacy session the callback waits for the answer, at most ``elicitation_timeout``
+        seconds. In the stateless era its run ends here; the client's retry runs it again from its
+        start, and this call returns the answer: so do nothing before it that must not happen twice.
+
+        Args:
+            message: what the person is asked.
+            schema: a JSON Schema of type object with flat properties.
+            key: what tells this question from others of the same request; by default its turn.
+
+        Raises:
+            RPCError: the client cannot be asked this (-32021), or answered with an error.
+            InvalidResponse: the answer does not fit the schema.
+            RequestTimeout: there was none in time.
+            Cancelled: the request was cancelled or timed out.
+        """
+        answer = self._ask_one("elicit", Elicit(message, schema), key)
+        assert isinstance(answer, ElicitResult)  # read_answer made it
+        return answer
+
+    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitResult:
+        """Ask the person to visit a page; the answer says only whether they agreed to.
+
+        Since revision 2025-11-25. Raises as ``elicit`` does.
+        """
+        answer = self._ask_one("elicit-url", Elicit(message, url=url), key)
+        assert isinstance(answer, ElicitResult)  # read_answer made it
+        return answer
+
+    def sample(
+        self,
+        messages: str | Sequence[Message | str],
+        *,
+        max_tokens: int = 1024,
+        key: str | None = None,
+        **options: Any,
+    ) -> SampleResult:
+        """Ask the client's model; ``options`` are more params, as the protocol names them.
+
+        Raises as ``elicit`` does.
+        """
+        answer = self._ask_one("sample", Sample(messages, max_tokens, options), key)
+        assert isinstance(answer, SampleResult)  # read_answer made it
+        return answer
+
+    def list_roots(self, *, key: str | None = None) -> list[Root]:
+        """Ask for the folders that the client works in. Raises as ``elicit`` does."""
+        answer = self._ask_one("roots", Roots(), key)
+        assert isinstance(answer, list)  # read_answer made it
+        return answer
+
+    def ask(self, questions: Mapping[str, Question]) -> dict[str, Answer]:
+        """Ask several things at once; return the answers by the questions' keys.
+
+        Raises as ``elicit`` does, and ``ValueError`` for more than 16 or a reserved key.
+        """
+        self.check_cancelled()
+        return ask(self._app, self._call, questions)
+
+    def _ask_one(self, kind: str, question: Question, key: str | None) -> Answer:
+        self._asked += 1
+        name = key if key is not None else f"{kind}-{self._asked}"
+        return self.ask({name: question})[name]
 
     @property
     def cancelled(self) -> bool:

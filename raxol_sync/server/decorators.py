@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from raxol_sync.definitions import Prompt, Resource, ResourceTemplate, Tool
+from raxol_sync.definitions.tool import IsFault, Isolation
 from raxol_sync.protocol.templates import is_template
 from raxol_sync.registry import Registry
 from raxol_sync.server.context import Context
@@ -42,6 +43,8 @@ class Decorators:
         annotations: Mapping[str, Any] | None = None,
         icons: Icons = (),
         meta: Mapping[str, Any] | None = None,
+        isolation: Isolation = "thread",
+        is_fault: IsFault | None = None,
         completers: Completers | None = None,
     ) -> Callable[[FunctionT], FunctionT]: ...
     def tool(
@@ -57,6 +60,8 @@ class Decorators:
         annotations: Mapping[str, Any] | None = None,
         icons: Icons = (),
         meta: Mapping[str, Any] | None = None,
+        isolation: Isolation = "thread",
+        is_fault: IsFault | None = None,
         completers: Completers | None = None,
     ) -> Any:
         """Register a function as a tool; bare, or with arguments that override what it says.
@@ -80,6 +85,8 @@ class Decorators:
                 annotations=annotations,
                 icons=icons,
                 meta=meta,
+                isolation=isolation,
+                is_fault=is_fault,
                 completers=completers,
             )
             self._registry.register_tools([tool])

@@ -14,29 +14,33 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+from raxol_sync._deadline import now
 from raxol_sync._delivery import DeliveredFuture, Delivery
 from raxol_sync._scheduler import Scheduler
 from raxol_sync.errors import INTERNAL_ERROR, INVALID_REQUEST, RPCError
+from raxol_sync.policy import Transport
 from raxol_sync.protocol import wire
 from raxol_sync.protocol.modern import Envelope
 from raxol_sync.protocol.versions import NEWEST_LEGACY, Revision
-from raxol_sync.server.connections import (
-    LIST_CHANGED,
-    MAX_LISTENS,
-    MAX_LISTENS_TOTAL,
-    RESOURCE_UPDATED,
-    Call,
-    Connection,
-    Connections,
-    Listen,
-)
+from raxol_sync.server.connections import Call, Connection, Connections
+from raxol_sync.server.events import tell_end
 from raxol_sync.server.outbox import Consumer, Outbox, weight
+from raxol_sync.server.parking import Parking
+from raxol_sync.telemetry import Telemetry
 
 Json = dict[str, Any]
-Ending = tuple[list[Call], "Callable[[], object] | None"]
 _log = logging.getLogger("raxol_sync.server")
+
+
+class Ending(NamedTuple):
+    """What follows the end of a connection, once the lock is free."""
+
+    conn: Connection
+    dropped: list[Call]
+    on_ended: Callable[[], object] | None
+    lived: bool  # it had a subscriber, and had not ended before
 
 
 def server_closed() -> RPCError:
@@ -52,13 +56,23 @@ def error_response(call: Call, error: RPCError) -> Json:
 class Requests:
     """What is in flight and who waits for it. Thread-safe."""
 
-    def __init__(self, scheduler: Scheduler, max_remembered: int) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        max_remembered: int,
+        parking: Parking[Call],
+        telemetry: Telemetry,
+    ) -> None:
         self._scheduler = scheduler
+        self._telemetry = telemetry
         self._delivery = Delivery("raxol-sync-delivery")
-        # Guards: connections and everything in them, _working, _outboxes, _closed, and what
-        # Engine adds. An Outbox's own lock may be taken while it is held; nothing else is called.
+        # Guards: connections and everything in them, parking, _owned, _working, _outboxes, _closed,
+        # and what Engine and Questions add. An Outbox's own lock and telemetry's may be taken
+        # while it is held; nothing else is called.
         self.lock = threading.Lock()
         self.connections = Connections(max_remembered)
+        self.parking = parking
+        self._owned: dict[object, set[Call]] = {}  # by the thread that asked, as a token
         self._working: set[Call] = set()  # calls whose callback has not returned
         self._outboxes: set[Outbox] = set()  # whose thread has not ended
         self._closed = False
@@ -72,6 +86,7 @@ class Requests:
         revision: Revision | None,
         envelope: Envelope | None,
         sink: Consumer | Outbox | None,
+        owner: object = None,
     ) -> Call:
         """Register a request; ``revision`` ``None`` is the connection's own.
 
@@ -81,6 +96,11 @@ class Requests:
         future: DeliveredFuture[Json | None] = DeliveredFuture(self._delivery.post)
         shared, own = self._outbox_for(conn_id, sink)
         refusal: RPCError | None = None
+        started = now() if self._telemetry.on else 0.0
+        # Before anybody can see the request: its end must not be told before its start.
+        self._telemetry.emit(
+            "request_started", method=request.method, id=request.id, conn_id=conn_id
+        )
         with self.lock:
             conn = self.connections.open(conn_id)
             call = Call(
@@ -88,13 +108,16 @@ class Requests:
                 envelope, future,
             )  # fmt: skip
             gone = shared is not None and conn.outbox is not shared
-            call.outbox, call.own_outbox = own or shared, own is not None
+            call.outbox, call.own_outbox, call.started = own or shared, own is not None, started
             if self._closed:
                 refusal = server_closed()
             elif request.id in conn.calls:
                 refusal = RPCError(INVALID_REQUEST, "this id belongs to a request in flight")
             elif not gone:
                 conn.calls[request.id] = call
+                if owner is not None:
+                    call.owner = owner
+                    self._owned.setdefault(owner, set()).add(call)
                 conn.modern = conn.modern or (envelope is not None and not conn.initialized)
             if own is not None:
                 self._outboxes.add(own)
@@ -129,7 +152,31 @@ class Requests:
         if call is not None and call.method != "initialize":
             self.cancel(call)
 
-    def _settle(self, call: Call, response: Json | None, size: int) -> tuple[bool, bool]:
+    def cancel_owner(self, owner: object) -> None:
+        """Cancel what a thread asked that has ended (row S05)."""
+        with self.lock:
+            calls = list(self._owned.get(owner, ()))
+        for call in calls:
+            self.cancel(call)
+
+    def hook(self, call: Call, action: Callable[[str], object]) -> bool:
+        """Have ``action(ending)`` called once a call is settled; at once, and false, if it is."""
+        with self.lock:
+            if not call.settled:
+                call.hooks.append(action)
+                return True
+        action(call.ending)
+        return False
+
+    def unhook(self, call: Call, action: Callable[[str], object]) -> None:
+        """Undo ``hook``, if the call is not settled."""
+        with self.lock:
+            if not call.settled and action in call.hooks:
+                call.hooks.remove(action)
+
+    def _settle(
+        self, call: Call, response: Json | None, size: int, ending: str = "finished"
+    ) -> tuple[bool, bool]:
         """Take a call out, queue its response. Needs the lock.
 
         Returns whether this settled it, and whether its connection's outbox had no room.
@@ -137,7 +184,12 @@ class Requests:
         if call.settled:
             return False, False
         call.settled = True
+        call.ending = "cancelled" if response is None else ending
         conn = call.conn
+        if call.place is not None:
+            self.parking.remove(call.place)
+        if call.owner is not None:
+            self._disown(call)
         if conn.calls.get(call.id) is call:
             del conn.calls[call.id]
         if conn.listens:
@@ -152,10 +204,25 @@ class Requests:
         self.connections.tidy(conn)
         return True, full and not own
 
+    def _disown(self, call: Call) -> None:
+        owned = self._owned.get(call.owner)
+        if owned is not None:
+            owned.discard(call)
+            if not owned:
+                del self._owned[call.owner]
+
     def _after(self, call: Call, response: Json | None, full: bool) -> None:
         """Do what follows settling, outside the lock."""
-        if call.timer is not None:
-            self._scheduler.cancel(call.timer)
+        place = call.place
+        for timer in (call.timer, place.timer if place is not None else None):
+            if timer is not None:
+                self._scheduler.cancel(timer)
+        if call.hooks:
+            for action in call.hooks:
+                action(call.ending)
+            call.hooks = []
+        if self._telemetry.on:
+            tell_end(self._telemetry, call, response)
         call.future.settle(response)
         call.future.bind_cancel(_too_late)  # else call and future would hold each other for ever
         if full:
@@ -217,60 +284,11 @@ class Requests:
             outbox = call.outbox or call.conn.outbox
             full = outbox is not None and not outbox.put(message, size)
         if full:
-            self._overflowed(call if call.own_outbox else call.conn)
+            self.overflowed(call)
 
-    def notify(self, method: str, params: Json | None) -> None:
-        """Send a notification to all who are to have it (row S22)."""
-        given = params or {}
-        message = wire.notification(method, params)
-        size = weight(message)
-        coalesce = method in LIST_CHANGED
-        uri = given.get("uri") if isinstance(given.get("uri"), str) else None
-        stuck: list[Connection | Call] = []
-        with self.lock:
-            for conn in self.connections.all():
-                for listen in conn.listens:
-                    outbox, call = listen.call.outbox, listen.call
-                    if outbox is None or not listen.wants(method, uri):
-                        continue
-                    only: Any = (method, call.id) if coalesce else None
-                    if not outbox.put(listen.tagged(method, given), size, only=only):
-                        stuck.append(call if call.own_outbox else conn)
-                if conn.outbox is None or conn.modern:
-                    continue
-                wanted = method != RESOURCE_UPDATED or uri in conn.uris
-                only = (method, None) if coalesce else None
-                if wanted and not conn.outbox.put(message, size, only=only):
-                    stuck.append(conn)
-        for target in stuck:
-            self._overflowed(target)
-
-    def open_listen(self, call: Call, listen: Listen) -> tuple[str, int] | None:
-        """Acknowledge a listen and keep it; or return which bound forbids it (row S52).
-
-        Raises:
-            RPCError: there is nowhere to send its notifications.
-        """
-        agreed: Json = {"notifications": listen.honoured()}
-        message = listen.tagged("notifications/subscriptions/acknowledged", agreed)
-        size = weight(message)
-        with self.lock:
-            conn = call.conn
-            outbox = call.outbox or conn.outbox
-            if call.settled:
-                return None
-            if outbox is None:
-                raise RPCError(INVALID_REQUEST, "subscriptions/listen needs a subscriber or a sink")
-            if len(conn.listens) >= MAX_LISTENS:
-                return "connection", MAX_LISTENS
-            if sum(len(c.listens) for c in self.connections.all()) >= MAX_LISTENS_TOTAL:
-                return "server", MAX_LISTENS_TOTAL
-            call.outbox = outbox
-            conn.listens.append(listen)
-            full = not outbox.put(message, size)
-        if full:
-            self._overflowed(call if call.own_outbox else conn)
-        return None
+    def overflowed(self, call: Call) -> None:
+        """End what does not read what a request causes: its sink, or its connection."""
+        self._overflowed(call if call.own_outbox else call.conn)
 
     def _overflowed(self, target: Connection | Call) -> None:
         if isinstance(target, Call):
@@ -283,7 +301,12 @@ class Requests:
     # ------------------------------------------------------------ connections
 
     def attach(
-        self, conn_id: object, outbox: Outbox, on_ended: Callable[[], object] | None = None
+        self,
+        conn_id: object,
+        outbox: Outbox,
+        on_ended: Callable[[], object] | None = None,
+        *,
+        transport: Transport | None = None,
     ) -> Connection:
         """Give a connection its subscriber; a live one of that id is taken over (row S21).
 
@@ -296,10 +319,11 @@ class Requests:
             old = conn if conn is not None and conn.outbox is not None else None
             ending = self._end(old) if old is not None else None
             conn = self.connections.open(conn_id)
-            conn.outbox, conn.on_ended = outbox, on_ended
+            conn.outbox, conn.on_ended, conn.transport = outbox, on_ended, transport
             self._outboxes.add(outbox)
         if ending is not None:
             self._finish(ending)
+        self._telemetry.emit("connection_opened", conn_id=conn_id, transport=transport)
         if not self._launch(outbox, conn):
             self.end_connection(conn)
             raise RPCError(INTERNAL_ERROR, "the server cannot start one more thread")
@@ -319,12 +343,15 @@ class Requests:
             conn.outbox.close()
         self.connections.remove(conn)
         on_ended, conn.on_ended = conn.on_ended, None
-        return dropped, on_ended
+        lived, conn.ended = not conn.ended and conn.outbox is not None, True
+        return Ending(conn, dropped, on_ended, lived)
 
     def _finish(self, ending: Ending) -> None:
-        dropped, on_ended = ending
+        conn, dropped, on_ended, lived = ending
         for call in dropped:
             self._after(call, None, False)
+        if lived:
+            self._telemetry.emit("connection_closed", conn_id=conn.conn_id)
         if on_ended is not None:
             on_ended()
 

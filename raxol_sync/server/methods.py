@@ -8,37 +8,31 @@ out, and know no transport.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from raxol_sync.definitions import Definition, Prompt, ResourceTemplate, Tool
+from raxol_sync.definitions import Definition, Prompt, ResourceTemplate
 from raxol_sync.errors import (
     BUSY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    Cancelled,
     RPCError,
     ToolError,
 )
-from raxol_sync.protocol import modern, versions, wire
+from raxol_sync.protocol import modern, versions
 from raxol_sync.registry import Registry, Table
-from raxol_sync.results import (
-    Unsendable,
-    error_result,
-    prompt_messages,
-    resource_contents,
-    tool_result,
-)
+from raxol_sync.results import Unsendable, prompt_messages, resource_contents
 from raxol_sync.schema import ArgumentError
+from raxol_sync.server.app import App, Handler, Job, finish, string
+from raxol_sync.server.callbacks import run_callback
 from raxol_sync.server.completion import complete
-from raxol_sync.server.connections import MAX_SUBSCRIPTIONS, Call, Listen
-from raxol_sync.server.context import Context
-from raxol_sync.server.engine import Engine
+from raxol_sync.server.connections import MAX_SUBSCRIPTIONS, Call, Connection, Listen
+from raxol_sync.server.engine import Left
+from raxol_sync.server.questions import ClientsDoing
+from raxol_sync.server.rounds import InputNeeded, TooMany
+from raxol_sync.server.tools import call_tool, guarded_by_tools, visible_tools
 
 Json = dict[str, Any]
-Job = Callable[[], Json]
 _log = logging.getLogger("raxol_sync.server")
 
 CAPABILITIES: Json = {
@@ -48,29 +42,6 @@ CAPABILITIES: Json = {
     "completions": {},
     "logging": {},
 }
-
-
-@dataclass(frozen=True)
-class App:
-    """What the methods need of their server. Immutable."""
-
-    registry: Registry
-    engine: Engine
-    info: Json
-    instructions: str | None
-    page_size: int | None
-    unknown_tool_reply: Callable[[str], str | None] | None
-
-
-Handler = Callable[[App, Call], "Json | Job | None"]
-
-
-def finish(app: App, call: Call, value: Json) -> Json:
-    """Return the response message for a result, in the form of the request's era."""
-    if call.modern:
-        scope = "private" if call.method == "resources/read" else "public"
-        value = modern.stamp(call.method, value, app.info, scope=scope)
-    return wire.result(call.id, value)
 
 
 # ---------------------------------------------------------------- opening and utilities
@@ -89,7 +60,8 @@ def initialize(app: App, call: Call) -> Json:
         conn.initialized, conn.modern = True, False
         conn.capabilities = capabilities if isinstance(capabilities, dict) else {}
         conn.client_info = info if isinstance(info, dict) else None
-        app.engine.connections.initialized(conn)
+        evicted = app.engine.connections.initialized(conn)
+    _tell_evicted(app, evicted)
     answer: Json = {
         "protocolVersion": revision.name,
         "capabilities": CAPABILITIES,
@@ -120,7 +92,8 @@ def set_level(app: App, call: Call) -> Json:
         raise RPCError(INVALID_PARAMS, f"level must be one of {', '.join(modern.LOG_LEVELS)}")
     with app.engine.lock:
         call.conn.log_level = level
-        _keep(app, call)
+        evicted = _keep(app, call)
+    _tell_evicted(app, evicted)
     return {}
 
 
@@ -130,12 +103,29 @@ def set_level(app: App, call: Call) -> Json:
 def _list(key: str, table: Callable[[Registry], Table[Any]]) -> Handler:
     def handler(app: App, call: Call) -> Json:
         page = table(app.registry).page(_cursor(call), app.page_size)
-        answer: Json = {key: [item.definition for item in page.items]}
-        if page.next_position is not None:
-            answer["nextCursor"] = f"p{page.next_position}"
-        return answer
+        return _page(key, [item.definition for item in page.items], page.next_position)
 
     return handler
+
+
+def _page(key: str, definitions: list[Json], next_position: int | None) -> Json:
+    answer: Json = {key: definitions}
+    if next_position is not None:
+        answer["nextCursor"] = f"p{next_position}"
+    return answer
+
+
+def list_tools(app: App, call: Call) -> Json | Job:
+    """``tools/list``: those that this caller may call (row S10); one slot asks for all."""
+    page = app.registry.tools.page(_cursor(call), app.page_size)
+
+    def visible() -> Json:
+        shown = visible_tools(app, call, page.items)
+        return _page("tools", shown, page.next_position)
+
+    if app.authorization.authorizer is None:
+        return visible()
+    return lambda: guarded_by_tools(app, call, visible)
 
 
 def _cursor(call: Call) -> int:
@@ -149,67 +139,12 @@ def _cursor(call: Call) -> int:
     return int(digits)
 
 
-# ---------------------------------------------------------------- tools
-
-
-def call_tool(app: App, call: Call) -> Json | Job:
-    """``tools/call``: run a tool on a worker."""
-    name = _name(call)
-    arguments = call.params.get("arguments")
-    if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict):
-        raise RPCError(INVALID_PARAMS, "arguments must be an object")
-    tool = app.registry.tools.get(name)
-    if tool is None:
-        if app.unknown_tool_reply is None:
-            raise _unknown_tool(name)
-        return lambda: _reply_for_unknown(app, name)
-    return lambda: _run_tool(app, call, tool, arguments)
-
-
-def _run_tool(app: App, call: Call, tool: Tool, arguments: Json) -> Json:
-    try:
-        bound = tool.bind(arguments)
-    except ArgumentError as error:
-        return error_result(str(error))
-    try:
-        return tool_result(tool, tool.run(bound, Context(call, app.engine)))
-    except ToolError as error:
-        return error_result(error.message)
-    except Unsendable as error:
-        _log.error("! %s returned what cannot be sent: %s", tool.kind, error)
-        return error_result(f"the tool's result cannot be sent: {error}")
-    except (RPCError, Cancelled):
-        raise
-    except BaseException as error:  # a tool may raise anything; only it is at fault (row S46)
-        _log.error("! %s failed", tool.kind, exc_info=error)
-        return error_result(f"the tool failed: {type(error).__name__}")
-
-
-def _unknown_tool(name: str) -> RPCError:
-    return RPCError(METHOD_NOT_FOUND, f"Unknown tool: {name}")
-
-
-def _reply_for_unknown(app: App, name: str) -> Json:
-    """Ask the owner's callable what to say of a tool that is not there (row S13)."""
-    assert app.unknown_tool_reply is not None  # call_tool looked
-    text = None
-    try:
-        text = app.unknown_tool_reply(name)
-    except Exception:  # user code: it counts as having nothing to say
-        _log.exception("! unknown_tool_reply failed")
-    if not isinstance(text, str):
-        raise _unknown_tool(name)
-    return error_result(text)
-
-
 # ---------------------------------------------------------------- resources
 
 
 def read_resource(app: App, call: Call) -> Json | Job:
     """``resources/read``: a static resource, else the first template that fits (row S53)."""
-    uri = _string(call.params, "uri")
+    uri = string(call.params, "uri")
     resource = app.registry.resources.get(uri)
     if resource is not None:
         return lambda: _contents(app, call, resource, {}, uri, resource.mime_type)
@@ -234,19 +169,22 @@ def _read_template(
 def _contents(
     app: App, call: Call, definition: Definition, arguments: Json, uri: str, mime_type: str | None
 ) -> Json:
-    value = _run(app, call, definition, arguments)
-    return {"contents": _sendable(definition, lambda: resource_contents(uri, mime_type, value))}
+    found = _run(
+        app, call, definition, arguments, lambda value: resource_contents(uri, mime_type, value)
+    )
+    return _ask_first(app, call, found) if isinstance(found, InputNeeded) else {"contents": found}
 
 
 def subscribe_resource(app: App, call: Call) -> Json:
     """``resources/subscribe``: any URI; at most 1,024 for a connection (row S22)."""
-    uri = _string(call.params, "uri")
+    uri = string(call.params, "uri")
     with app.engine.lock:
-        uris = call.conn.uris
+        uris, evicted = call.conn.uris, []
         full = uri not in uris and len(uris) >= MAX_SUBSCRIPTIONS
         if not full:
             uris.add(uri)
-            _keep(app, call)
+            evicted = _keep(app, call)
+    _tell_evicted(app, evicted)
     if full:
         raise _too_many("subscriptions", "connection", MAX_SUBSCRIPTIONS)
     return {}
@@ -254,7 +192,7 @@ def subscribe_resource(app: App, call: Call) -> Json:
 
 def unsubscribe_resource(app: App, call: Call) -> Json:
     """``resources/unsubscribe``: a URI that was not subscribed is no error."""
-    uri = _string(call.params, "uri")
+    uri = string(call.params, "uri")
     with app.engine.lock:
         call.conn.uris.discard(uri)
     return {}
@@ -265,7 +203,7 @@ def unsubscribe_resource(app: App, call: Call) -> Json:
 
 def get_prompt(app: App, call: Call) -> Job:
     """``prompts/get``: render a prompt on a worker."""
-    prompt = app.registry.prompts.get(_name(call))
+    prompt = app.registry.prompts.get(string(call.params, "name"))
     if prompt is None:
         raise RPCError(INVALID_PARAMS, f"Unknown prompt: {call.params['name']}")
     arguments = call.params.get("arguments")
@@ -284,8 +222,10 @@ def _render(app: App, call: Call, prompt: Prompt, arguments: Json) -> Json:
         bound = prompt.bind(arguments)
     except ArgumentError as error:
         raise RPCError(INVALID_PARAMS, str(error)) from None
-    value = _run(app, call, prompt, bound)
-    answer: Json = {"messages": _sendable(prompt, lambda: prompt_messages(value))}
+    found = _run(app, call, prompt, bound, prompt_messages)
+    if isinstance(found, InputNeeded):
+        return _ask_first(app, call, found)
+    answer: Json = {"messages": found}
     if prompt.description:
         answer["description"] = prompt.description
     return answer
@@ -331,37 +271,47 @@ def end_of_listen(app: App, call: Call) -> Json | None:
 # ---------------------------------------------------------------- helpers
 
 
-def _run(app: App, call: Call, definition: Definition, arguments: Json) -> Any:
+def _run(
+    app: App,
+    call: Call,
+    definition: Definition,
+    arguments: Json,
+    convert: Callable[[Any], list[Json]],
+) -> list[Json] | InputNeeded:
     """Run a callback of a read surface; its ``ToolError`` is -32603 with its message (row S53)."""
     try:
-        return definition.run(arguments, Context(call, app.engine))
+        call.round = app.rounds.open(call)
+        found: list[Json] = run_callback(app, call, definition, arguments, convert)
+        return found
+    except TooMany:
+        raise RPCError(BUSY, "too many requests wait for input; try again later") from None
+    except InputNeeded as needed:
+        return needed
     except ToolError as error:
         raise RPCError(INTERNAL_ERROR, error.message) from None
-
-
-def _sendable(definition: Definition, convert: Callable[[], list[Json]]) -> list[Json]:
-    try:
-        return convert()
+    except ClientsDoing as error:
+        raise RPCError(INTERNAL_ERROR, str(error)) from None
     except Unsendable as error:
         _log.error("! %s returned what cannot be sent: %s", definition.kind, error)
         raise RPCError(INTERNAL_ERROR, f"the result cannot be sent: {error}") from None
 
 
-def _keep(app: App, call: Call) -> None:
-    """Have what a request set outlive it, also on a connection that nobody subscribed for."""
-    if call.conn.outbox is None:
-        app.engine.connections.remember(call.conn)
+def _ask_first(app: App, call: Call, needed: InputNeeded) -> Json:
+    assert call.round is not None  # only the stateless era raises it
+    return app.rounds.ask(call.round, needed.questions)
 
 
-def _name(call: Call) -> str:
-    return _string(call.params, "name")
+def _keep(app: App, call: Call) -> list[Connection]:
+    """Have what a request set outlive it, also on a connection that nobody subscribed for.
+
+    Returns those whose capabilities had to go for it. Needs the lock.
+    """
+    return app.engine.connections.remember(call.conn) if call.conn.outbox is None else []
 
 
-def _string(params: Mapping[str, Any], key: str) -> str:
-    value = params.get(key)
-    if not isinstance(value, str):
-        raise RPCError(INVALID_PARAMS, f"{key} must be a string")
-    return value
+def _tell_evicted(app: App, evicted: list[Connection]) -> None:
+    for victim in evicted:
+        app.telemetry.emit("client_capabilities_evicted", conn_id=victim.conn_id)
 
 
 def _too_many(what: str, scope: str, limit: int) -> RPCError:
@@ -369,12 +319,21 @@ def _too_many(what: str, scope: str, limit: int) -> RPCError:
     return RPCError(BUSY, f"busy: this {scope} has {limit} {what} already", data)
 
 
+def guarded(app: App, call: Call, handler: Handler) -> Json | Left:
+    """Serve a read surface if the read authorizer lets it (row S25); one slot for all of it."""
+    app.authorization.read(app.engine, call)
+    outcome = handler(app, call)
+    if outcome is None:
+        return Left.OPEN
+    return outcome() if callable(outcome) else outcome
+
+
 METHODS: dict[str, Handler] = {
     "initialize": initialize,
     "server/discover": discover,
     "ping": ping,
     "logging/setLevel": set_level,
-    "tools/list": _list("tools", lambda registry: registry.tools),
+    "tools/list": list_tools,
     "tools/call": call_tool,
     "resources/list": _list("resources", lambda registry: registry.resources),
     "resources/templates/list": _list("resourceTemplates", lambda registry: registry.templates),

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import concurrent.futures
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from raxol_sync._deadline import DEFAULT, Deadline, check_count, check_seconds
 from raxol_sync._version import __version__
-from raxol_sync.errors import METHOD_NOT_FOUND, RPCError
+from raxol_sync.errors import METHOD_NOT_FOUND, RPCError, SensitiveToolError
+from raxol_sync.policy import Authorizer, Transport, allow_all
 from raxol_sync.protocol import modern, versions, wire
 from raxol_sync.registry import Registry
-from raxol_sync.server import methods
+from raxol_sync.server import methods, options
+from raxol_sync.server.app import finish
 from raxol_sync.server.connections import Call
 from raxol_sync.server.decorators import Decorators
-from raxol_sync.server.engine import Engine
 from raxol_sync.server.inflight import error_response
 from raxol_sync.server.outbox import Consumer, Outbox
+from raxol_sync.server.owners import Owners
 from raxol_sync.server.subscription import Subscription
+from raxol_sync.server.tools import take_approval
+from raxol_sync.telemetry import Sink as TelemetrySink
+from raxol_sync.telemetry import Telemetry
 from raxol_sync.values import ServerStats
 
 Json = dict[str, Any]
@@ -42,9 +49,22 @@ class Server(Decorators):
         callback_timeout: how long one callback may take, in seconds. ``None`` disables it (S17).
         max_client_capabilities: of how many connections ``initialize`` is remembered (S23).
         page_size: how many entries a page of a list holds; ``None``: all.
+        authorizer: guards ``tools/call``: called with the tool's name, the arguments and an
+            ``AuthorizationContext``, answers ``ALLOW``, ``Ask(prompt)`` or ``Deny(reason)`` (S25).
+        authorizer_source: ``configured`` where a person chose it (S28).
+        read_authorizer: guards what is read, by method and detail (S25).
+        transport: what carries direct callers, for the authorizer's context (S30).
+        elicitation_timeout: how long an answer of the client's may take, in seconds. ``None``
+            disables it (S35).
+        max_parked_elicitations: how many calls of one connection wait for an approval (S38);
+            ``max_parked_elicitations_total``: how many of all.
+        request_state_key: one or more secrets of at least 16 bytes that sign what travels through
+            clients of the stateless era; several processes that share it serve as one (S42).
+        telemetry: called with the name and the fields of each event, on a thread of its own.
 
     Raises:
         ValueError: a number is out of range, or a connection's share is above the total.
+        SensitiveToolError: the registry has sensitive tools and there is no authorizer (S32).
     """
 
     def __init__(
@@ -63,36 +83,49 @@ class Server(Decorators):
         callback_timeout: float | None = 300.0,
         max_client_capabilities: int = 1024,
         page_size: int | None = None,
+        # Authorization and approvals
+        authorizer: Authorizer | None = None,
+        authorizer_source: str = "default",
+        read_authorizer: Authorizer | None = None,
+        transport: Transport = "unknown",
+        elicitation_timeout: float | None = 60.0,
+        max_parked_elicitations: int = 32,
+        max_parked_elicitations_total: int = 256,
+        request_state_key: bytes | str | Sequence[bytes | str] | None = None,
+        telemetry: TelemetrySink | None = None,
     ) -> None:
-        total = check_count("max_in_flight", max_in_flight)
-        share = max_in_flight_per_connection
-        share = (
-            max(1, total // 2)
-            if share is None
-            else check_count("max_in_flight_per_connection", share)
-        )
-        if share > total:
-            raise ValueError(
-                f"max_in_flight_per_connection ({share}) must not be above max_in_flight ({total})"
-            )
         super().__init__(registry if registry is not None else Registry())
         self.name = name
-        self._engine = Engine(
-            max_in_flight=total,
-            share=share,
-            callback_timeout=check_seconds("callback_timeout", callback_timeout),
-            max_remembered=check_count("max_client_capabilities", max_client_capabilities),
+        self._authorization = options.authorization(
+            authorizer, authorizer_source, read_authorizer, transport
+        )
+        self.require_authorizer()
+        told = Telemetry(telemetry, "raxol-sync-telemetry")
+        self._engine = engine = options.engine(
+            max_in_flight=max_in_flight,
+            max_in_flight_per_connection=max_in_flight_per_connection,
+            callback_timeout=callback_timeout,
+            max_client_capabilities=max_client_capabilities,
+            max_parked_elicitations=max_parked_elicitations,
+            max_parked_elicitations_total=max_parked_elicitations_total,
+            telemetry=told,
         )
         info: Json = {"name": name, "version": server_version or __version__}
         info.update({k: v for k, v in (("title", title), ("icons", list(icons))) if v})
-        self._app = methods.App(
-            registry=self._registry,
-            engine=self._engine,
+        self._app = options.app(
+            engine,
+            self._registry,
+            self._authorization,
+            told,
+            elicitation_timeout=check_seconds("elicitation_timeout", elicitation_timeout),
+            request_state_key=request_state_key,
             info=info,
             instructions=instructions,
             page_size=None if page_size is None else check_count("page_size", page_size),
             unknown_tool_reply=unknown_tool_reply,
         )
+        self._owners = Owners(engine.cancel_owner, "raxol-sync-owners")
+        self._closed = False
         self._registry.watch(self._list_changed)
 
     def __repr__(self) -> str:
@@ -117,7 +150,7 @@ class Server(Decorators):
             TimeoutError: the time is up; the callback is told to stop (S02).
         """
         seconds = check_seconds("timeout", timeout)
-        future = self.request(message, conn_id, owner=None)
+        future = self._handle(message, conn_id, lets_go=True)
         try:
             return future.result(seconds)
         except concurrent.futures.TimeoutError:
@@ -147,16 +180,35 @@ class Server(Decorators):
             sink: gets, one by one, all messages that this request causes, its response last;
                 without one they go to the connection's subscriber, the response to the future only.
                 One that raises ends its request. (Our own transports pass their ``Outbox``.)
-            owner: reserved for whose end cancels the request; ``None``: nobody's.
+            owner: by default the calling thread, whose end cancels the request (S05); threads of a
+                pool do not end. ``None``: nobody's end does.
+
+        Raises:
+            TypeError: ``owner`` is something else.
         """
+        if owner is not None and owner is not DEFAULT:
+            raise TypeError("owner is left out, for the calling thread, or None")
+        key = self._owners.current() if owner is DEFAULT else None
+        return self._handle(message, conn_id, sink=sink, owner=key)
+
+    def _handle(
+        self,
+        message: object,
+        conn_id: object,
+        *,
+        sink: Consumer | Outbox | None = None,
+        owner: object = None,
+        lets_go: bool = False,
+    ) -> Future[Json | None]:
         incoming = wire.classify(message)
         if type(incoming) is wire.Request:
-            return self._handle_request(incoming, conn_id, sink)
+            return self._handle_request(incoming, conn_id, sink, owner, lets_go=lets_go)
         if type(incoming) is wire.Malformed:
             return self._answer_malformed(incoming, conn_id, sink)
         if type(incoming) is wire.Notification:
             self._handle_notification(incoming, conn_id)
-        # A response to nothing that this server asked is ignored (row S07).
+        elif type(incoming) is wire.Response:
+            self._handle_response(incoming, conn_id)
         return self._engine.settled(None)
 
     def cancel(self, future: Future[Json | None]) -> bool:
@@ -164,7 +216,13 @@ class Server(Decorators):
         return future.cancel()
 
     def _handle_request(
-        self, request: wire.Request, conn_id: object, sink: Consumer | Outbox | None
+        self,
+        request: wire.Request,
+        conn_id: object,
+        sink: Consumer | Outbox | None,
+        owner: object,
+        *,
+        lets_go: bool,
     ) -> Future[Json | None]:
         revision, envelope, refusal = None, None, None
         if versions.era_of(request.method, request.params) == "modern":
@@ -174,7 +232,8 @@ class Server(Decorators):
                 refusal = RPCError(*checked)
             else:
                 envelope = checked
-        call = self._engine.begin(conn_id, request, revision, envelope, sink)
+        call = self._engine.begin(conn_id, request, revision, envelope, sink, owner)
+        call.lets_go = lets_go
         try:
             if refusal is not None:
                 raise refusal
@@ -194,6 +253,9 @@ class Server(Decorators):
         handler = methods.METHODS.get(call.method)
         if handler is None or call.method not in call.revision.methods:
             raise RPCError(METHOD_NOT_FOUND, f"Method not found: {call.method}")
+        if self._authorization.guards_reads(call.method):
+            self._engine.run(call, partial(methods.guarded, self._app, call, handler), self._finish)
+            return
         outcome = handler(self._app, call)
         if callable(outcome):
             self._engine.run(call, outcome, self._finish)
@@ -201,7 +263,7 @@ class Server(Decorators):
             self._engine.settle(call, self._finish(call, outcome))
 
     def _finish(self, call: Call, value: Json) -> Json:
-        return methods.finish(self._app, call, value)
+        return finish(self._app, call, value)
 
     def _handle_notification(self, note: wire.Notification, conn_id: object) -> None:
         if note.method == "notifications/cancelled":
@@ -209,10 +271,18 @@ class Server(Decorators):
             if type(request_id) is str or type(request_id) is int:
                 self._engine.cancel_id(conn_id, request_id)
 
+    def _handle_response(self, answer: wire.Response, conn_id: object) -> None:
+        """Take a client's answer; one to nothing that we asked of it is ignored (row S07)."""
+        if not take_approval(self._app, conn_id, answer):
+            self._app.questions.take(conn_id, answer)
+
     def _answer_malformed(
         self, bad: wire.Malformed, conn_id: object, sink: Consumer | Outbox | None
     ) -> Future[Json | None]:
         if not bad.answer:
+            # It may be the answer that somebody waits for: then it is one that says nothing.
+            failure = {"code": bad.code, "message": bad.reason}
+            self._handle_response(wire.Response(bad.id, None, failure), conn_id)
             return self._engine.settled(None)
         revision = self._engine.revision_of(conn_id)
         answer = wire.error(bad.id, bad.code, bad.reason, null_id=revision.null_error_id)
@@ -252,6 +322,36 @@ class Server(Decorators):
 
     # ------------------------------------------------------------ life
 
+    def authorization_configured(self) -> bool:
+        """Return whether a caller chose the authorizer, not a default (row S28)."""
+        return self._authorization.configured and not self._closed
+
+    def read_authorization_configured(self) -> bool:
+        """Return whether there is a read authorizer (row S28)."""
+        return self._authorization.read_authorizer is not None and not self._closed
+
+    def allow_all_calls(self) -> None:
+        """Let every call through, if there is no authorizer: a person decided that just now.
+
+        For programs that serve somebody else's server object, such as the command line.
+        """
+        if self._authorization.authorizer is None:
+            self._authorization.authorizer = allow_all()
+            self._authorization.configured = True
+
+    def require_authorizer(self) -> None:
+        """Refuse to serve sensitive tools without an authorizer (row S32).
+
+        Derived tools come and go and are left out: they are denied when called.
+
+        Raises:
+            SensitiveToolError: names the tools.
+        """
+        if self._authorization.authorizer is None:
+            names = [tool.name for tool in self._registry.static_tools() if tool.sensitive]
+            if names:
+                raise SensitiveToolError(names)
+
     def stats(self) -> ServerStats:
         """Return what is going on right now."""
         return self._engine.stats()
@@ -264,8 +364,13 @@ class Server(Decorators):
         that does not return by then is left to its daemon thread.
         """
         deadline = Deadline(check_seconds("grace", grace))
+        self._closed = True
         self._registry.unwatch(self._list_changed)
+        watcher = self._owners.close()
         self._engine.close(deadline, lambda call: methods.end_of_listen(self._app, call))
+        self._app.processes.close(deadline)
+        if watcher is not None and watcher is not threading.current_thread():
+            watcher.join(deadline.left())
 
     def __enter__(self) -> Server:
         return self
@@ -286,4 +391,5 @@ class Server(Decorators):
         """
         from raxol_sync.server.stdio import serve
 
+        self.require_authorizer()
         serve(self, self._engine)

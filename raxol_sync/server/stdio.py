@@ -100,7 +100,7 @@ class _Stdio:
 
     def start(self) -> None:
         """Begin to read and write."""
-        self._engine.attach(self._conn_id, self._outbox, self._ended)
+        self._engine.attach(self._conn_id, self._outbox, self._ended, transport="stdio")
         self._reader.start()
 
     @property

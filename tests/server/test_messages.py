@@ -143,7 +143,7 @@ def test_s02_an_interrupted_wait_cancels_the_call(monkeypatch: pytest.MonkeyPatc
     """KeyboardInterrupt during the wait reaches the caller and stops the callback."""
     with Server() as server:
         gate = gated(server)
-        original = server.request
+        original = server._handle
 
         def interrupted(*args: Any, **kwargs: Any) -> Future[Any]:
             future = original(*args, **kwargs)
@@ -155,7 +155,7 @@ def test_s02_an_interrupted_wait_cancels_the_call(monkeypatch: pytest.MonkeyPatc
             future.result = boom  # type: ignore[method-assign]
             return future
 
-        monkeypatch.setattr(server, "request", interrupted)
+        monkeypatch.setattr(server, "_handle", interrupted)
         with pytest.raises(KeyboardInterrupt):
             server.handle_message(call("wait"))
         assert server.stats().abandoned == 1
@@ -185,7 +185,7 @@ def test_s02_an_answer_after_the_time_is_up_but_before_the_cancel_counts(
     """The wait has ended, then the answer comes: it is returned, nothing is cancelled."""
     with Server() as server:
         gate = gated(server)
-        original = server.request
+        original = server._handle
 
         def late(*args: Any, **kwargs: Any) -> Future[Any]:
             future = original(*args, **kwargs)
@@ -201,7 +201,7 @@ def test_s02_an_answer_after_the_time_is_up_but_before_the_cancel_counts(
             future.result = too_late  # type: ignore[method-assign]
             return future
 
-        monkeypatch.setattr(server, "request", late)
+        monkeypatch.setattr(server, "_handle", late)
         assert text(server.handle_message(call("wait"), timeout=5)) == "through"
 
 

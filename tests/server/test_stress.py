@@ -25,7 +25,7 @@ WAYS: dict[str, Settle] = {
     "finish": lambda server, future, subscription, go: go.set(),
     "cancel": lambda server, future, subscription, go: future.cancel(),
     "cancelled": lambda server, future, subscription, go: server.handle_message(cancelled(1), "c"),
-    "timeout": lambda server, future, subscription, go: server._engine._expire(_call(server)),
+    "timeout": lambda server, future, subscription, go: _expire(server, _call(server)),
     "disconnect": lambda server, future, subscription, go: subscription.close(0),
     "take over": lambda server, future, subscription, go: _take_over(server),
     "close": lambda server, future, subscription, go: server.close(0),
@@ -36,6 +36,11 @@ CLOSING = {"close"}
 def _take_over(server: Server) -> None:
     with contextlib.suppress(RPCError):  # closed
         server.subscribe(Recorder(), "c")
+
+
+def _expire(server: Server, call: Call) -> None:
+    """The time-out of a call's callback, as the timer hands it over."""
+    server._engine._expire(call, call.runs)
 
 
 def _call(server: Server) -> Call:

@@ -1,0 +1,122 @@
+"""Input rounds of the stateless era: what is asked now and brought back by the retry. Floor 3.
+
+Row S42, spec: basic/patterns/mrtr. A callback that asks ends its run with ``InputNeeded``; the
+request is answered ``input_required``. The retry runs it again from its start, and each question
+that was answered finds its answer.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from raxol_sync.errors import INVALID_PARAMS, RPCError
+from raxol_sync.inputs import Question, to_request
+from raxol_sync.policy import approval_request
+from raxol_sync.protocol.request_state import (
+    BadState,
+    Nonces,
+    RequestState,
+    Round,
+    bind,
+    seal,
+    unseal,
+)
+from raxol_sync.server.connections import Call
+
+Json = dict[str, Any]
+
+APPROVAL = "raxol-approval"  # the key of the question whether a tool may run
+METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
+NO_TIMEOUT = 3600.0  # seconds that a state is good for where elicitations have no time-out
+
+
+class InputNeeded(BaseException):
+    """Ends a callback whose request needs input first. A ``BaseException``, like ``Cancelled``."""
+
+    def __init__(self, questions: Mapping[str, Question]) -> None:
+        super().__init__(sorted(questions))
+        self.questions = dict(questions)
+
+
+class TooMany(Exception):
+    """Raised when so many rounds are open that one more state could not be remembered as used."""
+
+
+class Rounds:
+    """Makes and takes back request states. Thread-safe."""
+
+    def __init__(self, keys: Sequence[bytes], seconds: float | None) -> None:
+        self._keys = tuple(keys)
+        self._seconds = NO_TIMEOUT if seconds is None else seconds
+        # Guards: _nonces. Leaf.
+        self._lock = threading.Lock()
+        self._nonces = Nonces()
+
+    def open(self, call: Call, principal: object = None) -> Round | None:
+        """Return where a request stands; ``None`` for one that knows no rounds.
+
+        A state is used up by this.
+
+        Raises:
+            RPCError: what the retry brings back is not ours, not for this request, or not fresh.
+            TooMany: it cannot be remembered that this state was used.
+        """
+        if not call.modern or call.method not in METHODS:
+            return None
+        binding = bind(call.method, call.params, principal)
+        text = call.params.get("requestState")
+        if text is None:  # an answer without a state answers nothing
+            return Round(binding)
+        given = call.params.get("inputResponses")
+        given = {} if given is None else given
+        if not isinstance(given, dict):
+            raise RPCError(INVALID_PARAMS, "inputResponses must be an object")
+        moment = time.time()  # not monotonic: another process may have made the state
+        try:
+            state = unseal(text, self._keys, binding, moment)
+            with self._lock:
+                remembered = self._nonces.consume(state, moment)
+        except BadState as error:
+            raise RPCError(INVALID_PARAMS, str(error)) from None
+        if not remembered:
+            raise TooMany
+        answered = {key: given[key] for key in state.asked if key in given}
+        return Round(binding, state, {**state.answers, **answered})
+
+    def ask(
+        self,
+        current: Round,
+        questions: Mapping[str, Question],
+        *,
+        prompt: str | None = None,
+        approved: str | None = None,
+    ) -> Json:
+        """Return the ``input_required`` result that asks these questions.
+
+        ``prompt`` asks for an approval; ``approved`` is one that was given in this request.
+
+        Raises:
+            RPCError: the answers so far are too large to travel.
+        """
+        requests = {key: to_request(question) for key, question in questions.items()}
+        if prompt is not None:
+            params = approval_request(prompt)
+            requests[APPROVAL] = {"method": "elicitation/create", "params": params}
+        state = RequestState(
+            binding=current.binding,
+            expires=time.time() + self._seconds,
+            nonce=secrets.token_urlsafe(16),
+            prompt=prompt,
+            approved=approved,
+            asked=tuple(requests),
+            answers={k: v for k, v in current.answers.items() if k != APPROVAL},
+        )
+        try:
+            text = seal(state, self._keys[0])
+        except BadState as error:
+            raise RPCError(INVALID_PARAMS, str(error)) from None
+        return {"resultType": "input_required", "inputRequests": requests, "requestState": text}
