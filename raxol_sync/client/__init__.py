@@ -1,0 +1,1 @@
+"""The blocking client: one session machine, and the transports that carry it. Floor 0."""

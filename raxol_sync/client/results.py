@@ -1,0 +1,72 @@
+"""What an answer means: a result, or an exception (rows C11, C28). Floor 1; pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from raxol_sync.errors import InputRequired, InvalidResponse, MCPError, RPCError
+from raxol_sync.protocol.wire import Response
+
+T = TypeVar("T")
+ErrorT = TypeVar("ErrorT", bound=BaseException)
+Json = dict[str, Any]
+
+
+class HandlerFailed(InputRequired):
+    """Raised when a handler gave no usable answer to what the server asks for (row C28).
+
+    What the handler raised is the ``__cause__``.
+
+    Attributes:
+        requests: the server's input requests by key, as they came.
+        reason: what the handler did, without any value of its answer.
+    """
+
+    def __init__(self, requests: Json, reason: str) -> None:
+        super().__init__(requests)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the server asks for input and got no answer: {self.reason}"
+
+
+def outcome_of(
+    method: str, answer: Response, *, modern: bool
+) -> tuple[Json | None, MCPError | None]:
+    """Return ``(result, None)`` or ``(None, error)`` for a response.
+
+    Only modern results have a ``resultType``; absent means complete. For ``input_required`` both
+    are given: what the server wants, and the error if nobody answers it.
+    """
+    if answer.error is not None:
+        failure = answer.error
+        return None, RPCError(failure["code"], failure["message"], failure.get("data"))
+    result = answer.result
+    if result is None:
+        return None, InvalidResponse(method, "it has neither a result nor an error")
+    kind = result.get("resultType", "complete") if modern else "complete"
+    if kind == "complete":
+        return result, None
+    if kind != "input_required":
+        return None, InvalidResponse(method, "its resultType is not known")
+    requests = result.get("inputRequests")
+    return result, InputRequired(requests if isinstance(requests, dict) else {})
+
+
+def read(method: str, convert: Callable[[Json], T], result: Json) -> T:
+    """Return ``convert(result)``; ``InvalidResponse`` where it finds a wrong shape."""
+    try:
+        return convert(result)
+    except (ValueError, TypeError, KeyError) as problem:
+        raise InvalidResponse(method, str(problem)) from problem
+
+
+def fresh(error: ErrorT) -> ErrorT:
+    """Return a copy of an exception: one that several callers raise would mix their tracebacks."""
+    if not isinstance(error, MCPError):
+        return error
+    twin = copy.copy(error)
+    twin.__cause__ = error.__cause__
+    return twin

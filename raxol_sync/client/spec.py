@@ -1,0 +1,97 @@
+"""What a client was told about its server, checked before anything starts (row C01). Floor 2; pure.
+
+No text here holds an argument or an environment value: those may be secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from raxol_sync._deadline import check_count, check_seconds
+from raxol_sync.errors import InvalidSpec
+from raxol_sync.protocol.versions import SUPPORTED
+
+T = TypeVar("T")
+CONCURRENCY = ("stateless", "pooled", "serialized")
+
+
+def check_name(name: object) -> str:
+    """Return the client's name: a string that is not empty."""
+    if not isinstance(name, str) or not name:
+        raise InvalidSpec("a client needs a name: a string that is not empty")
+    return name
+
+
+def check_target(name: str, command: object, server: object) -> None:
+    """Exactly one of ``command`` and ``server`` says what to connect to."""
+    given = [
+        word for word, value in (("command", command), ("server", server)) if value is not None
+    ]
+    if len(given) != 1:
+        found = " and ".join(f"{word}=" for word in given) or "none"
+        raise InvalidSpec(f"client {name!r} needs exactly one of command= and server=, not {found}")
+    if command is not None and (not isinstance(command, (str, os.PathLike)) or not str(command)):
+        raise InvalidSpec(
+            f"client {name!r}: command= must name a program, its arguments go in args="
+        )
+    if server is not None:
+        missing = [word for word in ("subscribe", "request") if not hasattr(server, word)]
+        if missing:
+            raise InvalidSpec(f"client {name!r}: server= has no {' and no '.join(missing)}")
+
+
+def check_args(name: str, args: object) -> tuple[str, ...]:
+    """Return a command's arguments."""
+    if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
+        raise InvalidSpec(f"client {name!r}: args= must be a list of strings")
+    if not all(isinstance(arg, (str, os.PathLike)) for arg in args):
+        raise InvalidSpec(f"client {name!r}: each of args= must be a string")
+    found = tuple(os.fspath(arg) for arg in args)
+    if any("\0" in arg for arg in found):
+        raise InvalidSpec(f"client {name!r}: an argument holds a NUL character")
+    return found
+
+
+def check_env(name: str, env: object) -> dict[str, str] | None:
+    """Return a command's environment. The text of an error names variables, never their values."""
+    if env is None:
+        return None
+    if not isinstance(env, Mapping):
+        raise InvalidSpec(f"client {name!r}: env= must be a mapping of strings")
+    for key, value in env.items():
+        if not isinstance(key, str) or not key or "=" in key or "\0" in key:
+            raise InvalidSpec(f"client {name!r}: env= has a name that is no variable's")
+        if not isinstance(value, str) or "\0" in value:
+            raise InvalidSpec(f"client {name!r}: env= {key!r} must be a string without NUL")
+    return dict(env)
+
+
+def check_choice(name: str, word: str, value: str | None, choices: Sequence[str]) -> str | None:
+    """Return a value that is one of ``choices``, or ``None``."""
+    if value is not None and value not in choices:
+        raise InvalidSpec(f"client {name!r}: {word}= must be one of {', '.join(choices)}")
+    return value
+
+
+def check_version(name: str, version: str | None) -> str | None:
+    """Return a revision that this package speaks, or ``None``."""
+    return check_choice(name, "protocol_version", version, SUPPORTED)
+
+
+def check_handler(name: str, word: str, handler: Callable[..., T] | None) -> None:
+    """A handler is callable, or ``None``."""
+    if handler is not None and not callable(handler):
+        raise InvalidSpec(f"client {name!r}: {word}= must be callable")
+
+
+def check_numbers(name: str, counts: Mapping[str, Any], seconds: Mapping[str, Any]) -> None:
+    """Counts are whole numbers of at least 1 (``queue_limit``: 0), seconds numbers or ``None``."""
+    try:
+        for word, value in counts.items():
+            check_count(word, value, least=0 if word == "queue_limit" else 1)
+        for word, value in seconds.items():
+            check_seconds(word, value)
+    except (TypeError, ValueError) as error:
+        raise InvalidSpec(f"client {name!r}: {error}") from error

@@ -1,0 +1,49 @@
+"""What a client's transport must do. Floor 2.
+
+A transport carries frames both ways and knows no rule of the protocol. ``stdio`` and ``memory``
+implement this; HTTP will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from raxol_sync._deadline import Deadline
+from raxol_sync.client.frames import Frame
+from raxol_sync.protocol.wire import Incoming
+
+OnMessage = Callable[[Incoming], None]
+OnLost = Callable[[BaseException], None]
+
+
+class Transport(Protocol):
+    """One connection to a server. Thread-safe; used once, never started again."""
+
+    def start(self, on_message: OnMessage, on_lost: OnLost) -> None:
+        """Connect; from now on call ``on_message`` for each message, in order, on one thread.
+
+        ``on_lost(error)`` is called at most once, after the last message, when the connection ends
+        without ``close`` having been called.
+
+        Raises:
+            ConnectFailed: there is no connection.
+        """
+
+    def put(self, frame: Frame) -> bool:
+        """Queue a frame, in the order of the calls; return whether there was room.
+
+        Never blocks and does no I/O: the session's lock is held.
+        """
+
+    def retract(self, frame: Frame) -> bool:
+        """Take a frame back that no byte has left of; return whether it could be done."""
+
+    def flush(self, *, inline: bool) -> None:
+        """Send what is queued, soon. Never blocks. ``inline``: this thread may do it itself."""
+
+    def close(self, deadline: Deadline, *, lost: bool = False) -> None:
+        """End the connection and what serves it: processes, threads, descriptors. Idempotent.
+
+        ``lost``: the connection is gone already, so there is nobody to be polite to.
+        """
