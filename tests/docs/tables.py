@@ -1,0 +1,293 @@
+"""The tables of the pages that are made from the code.
+
+``python -m tests.docs.tables`` writes them into the pages, between ``<!-- table: NAME -->`` and
+``<!-- end -->``; the tests compare.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import raxol_sync
+from raxol_sync import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "raxol_sync"
+MARKED = re.compile(r"<!-- table: (?P<name>[\w. ]+) -->\n(?P<text>.*?)<!-- end -->\n", re.S)
+LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier")
+
+
+def pages() -> list[Path]:
+    """All pages that may hold tables."""
+    return sorted((ROOT / "docs").rglob("*.md"))
+
+
+def modules() -> list[tuple[str, Path]]:
+    """Every module of the package: its name below it, and its file."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+        found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A module's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def sentence(text: str | None) -> str:
+    """The first sentence of a docstring, on one line, as Markdown."""
+    first = " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
+    first = re.split(r"(?<=[a-z)`\]])\. ", first)[0].rstrip(".:") + "."
+    return first.replace("``", "`").replace("|", r"\|")
+
+
+def signature(function: Callable[..., Any]) -> str:
+    """A signature without its annotations and without ``self``."""
+    found = inspect.signature(function)
+    parameters = [
+        p.replace(annotation=inspect.Parameter.empty)
+        for name, p in found.parameters.items()
+        if name not in ("self", "cls")
+    ]
+    bare = found.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
+    return str(bare).replace("<factory>", "...").replace("|", r"\|")
+
+
+def table(heads: list[str], rows: Iterator[list[str]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+# ---------------------------------------------------------------- public names
+
+
+def members(name: str) -> str:
+    """The public methods and properties of a class, in the order in which they are written."""
+
+    def rows() -> Iterator[list[str]]:
+        kind = getattr(raxol_sync, name)
+        seen: dict[str, Any] = {}
+        for base in reversed([c for c in kind.__mro__ if c.__module__.startswith("raxol_sync")]):
+            seen.update(vars(base))
+        for member, value in seen.items():
+            if member.startswith("_"):
+                continue
+            value = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+            if isinstance(value, property):
+                yield [f"`.{member}`", sentence(value.__doc__)]
+            elif callable(value):
+                yield [f"`.{member}{signature(value)}`", sentence(value.__doc__)]
+
+    return table(["member", "what it does"], rows())
+
+
+def values(_: str) -> str:
+    """The public classes that are handed out or returned, with what they are made of."""
+
+    def rows() -> Iterator[list[str]]:
+        for name in raxol_sync.__all__:
+            value = getattr(raxol_sync, name)
+            if inspect.isclass(value) and hasattr(value, "__dataclass_fields__"):
+                yield [f"`{name}{signature(value)}`", sentence(value.__doc__)]
+
+    return table(["class", "what it is"], rows())
+
+
+def functions(_: str) -> str:
+    """The public functions."""
+
+    def rows() -> Iterator[list[str]]:
+        for name in raxol_sync.__all__:
+            value = getattr(raxol_sync, name)
+            if inspect.isfunction(value):
+                yield [f"`{name}{signature(value)}`", sentence(value.__doc__)]
+
+    return table(["function", "what it does"], rows())
+
+
+def exceptions(_: str) -> str:
+    """The public exceptions."""
+
+    def rows() -> Iterator[list[str]]:
+        for name in raxol_sync.__all__:
+            value = getattr(raxol_sync, name)
+            if inspect.isclass(value) and issubclass(value, BaseException):
+                facts = re.findall(r"^    +(\w+): ", inspect.getdoc(value) or "", re.M)
+                bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
+                attributes = ", ".join(f"`.{fact}`" for fact in facts)
+                yield [f"`{name}`", bases, sentence(value.__doc__), attributes]
+
+    return table(["exception", "is a", "when", "facts"], rows())
+
+
+def codes(_: str) -> str:
+    """The JSON-RPC error codes."""
+
+    def rows() -> Iterator[list[str]]:
+        for name, value in vars(errors).items():
+            if name.isupper() and isinstance(value, int):
+                yield [f"`{value}`", f"`{name}`"]
+
+    return table(["code", "in `raxol_sync.errors`"], rows())
+
+
+# ---------------------------------------------------------------- limits
+
+
+def defaults(name: str) -> str:
+    """The parameters of a class whose default is a number or ``None``."""
+
+    def rows() -> Iterator[list[str]]:
+        for parameter in inspect.signature(getattr(raxol_sync, name)).parameters.values():
+            if type(parameter.default) in (int, float):
+                yield [f"`{parameter.name}`", f"`{parameter.default:,}`".replace(",", " ")]
+
+    return table(["parameter", "default"], rows())
+
+
+def constants(_: str) -> str:
+    """The public numbers of the modules: bounds and times that cannot be set."""
+
+    def rows() -> Iterator[list[str]]:
+        for module, path in modules():
+            if module in ("errors", "_deadline") or module.split(".")[0] == "cli":
+                continue
+            loaded = importlib.import_module(f"raxol_sync.{module}".rstrip("."))
+            said = dict(_comments(path))
+            for node in tree(path).body:
+                if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                    continue
+                name = node.targets[0].id
+                value = getattr(loaded, name)
+                if name.isupper() and name[0] != "_" and type(value) in (int, float):
+                    meaning = said.get(node.lineno, "").replace("|", r"\|")
+                    number = f"`{value:,}`".replace(",", " ")
+                    yield [f"`{module}.{name}`", number, meaning.replace("``", "`")]
+
+    return table(["bound", "value", "unit, and what for"], rows())
+
+
+# ---------------------------------------------------------------- threads
+
+
+def locks(_: str) -> str:
+    """Every lock that the package makes, with the comment where it is made."""
+
+    def rows() -> Iterator[list[str]]:
+        for module, path in modules():
+            said = dict(_comments(path))
+            for name, line, shared in created(path, LOCKS):
+                meaning = f"the same lock as `{shared}`" if shared else _comment_above(said, line)
+                yield [f"`{module}`", f"`{name}`", meaning]
+
+    return table(["module", "lock", "what the comment at its making says"], rows())
+
+
+def created(path: Path, kinds: tuple[str, ...]) -> list[tuple[str, int, str]]:
+    """What a module makes of ``threading``: its name, the line, and the lock that it shares."""
+    found = []
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        for call in ast.walk(node.value):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and isinstance(call.func.value, ast.Name)
+                and call.func.value.id == "threading"
+                and call.func.attr in kinds
+            ):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                shared = ast.unparse(call.args[0]).removeprefix("self.") if call.args else ""
+                found.append((ast.unparse(target).removeprefix("self."), node.lineno, shared))
+    return sorted(found, key=lambda entry: entry[1])
+
+
+def thread_names() -> set[str]:
+    """The names that threads get, with words in capitals for what is filled in."""
+    found = set()
+    for _, path in modules():
+        for node in ast.walk(tree(path)):
+            text = ""
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = node.value
+            elif isinstance(node, ast.JoinedStr):
+                parts = [
+                    part.value if isinstance(part, ast.Constant) else _word(part)
+                    for part in node.values
+                ]
+                text = "".join(map(str, parts))
+            if re.fullmatch(r"raxol-sync-[\w-]*\w", text):
+                found.add(text)
+    return found
+
+
+def _word(part: ast.expr) -> str:
+    value = part.value if isinstance(part, ast.FormattedValue) else part
+    return ast.unparse(value).split(".")[-1].strip("_").upper()
+
+
+def _comments(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string.lstrip("# ").rstrip()
+
+
+def _comment_above(said: dict[int, str], line: int) -> str:
+    """The comment beside a line, or the lines of comment right above it."""
+    if line in said:
+        return said[line]
+    above: list[str] = []
+    while line - 1 in said:
+        line -= 1
+        above.insert(0, said[line])
+    return " ".join(above).replace("|", r"\|")
+
+
+# ---------------------------------------------------------------- writing
+
+MAKERS: dict[str, Callable[[str], str]] = {
+    "members": members,
+    "values": values,
+    "functions": functions,
+    "exceptions": exceptions,
+    "codes": codes,
+    "defaults": defaults,
+    "constants": constants,
+    "locks": locks,
+}
+
+
+def made(name: str) -> str:
+    """The text of a table by its name in the page: a maker's, and what it is told."""
+    maker, _, word = name.partition(" ")
+    return MAKERS[maker](word)
+
+
+def main() -> None:
+    """Write every table into its page."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        new = MARKED.sub(
+            lambda m: f"<!-- table: {m['name']} -->\n{made(m['name'])}<!-- end -->\n", text
+        )
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            print("wrote", page.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

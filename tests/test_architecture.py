@@ -1,0 +1,206 @@
+"""The shape of the package: imports go down, pure modules stay pure, importing is cheap."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import importlib
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import raxol_sync
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "raxol_sync"
+
+# Module (without "raxol_sync.") -> floor. A name that ends with "." covers what is below it.
+# The empty name is raxol_sync/__init__. `server` and `client` are the empty __init__ modules
+# of those folders: on the lowest floor, because importing anything below them runs them first.
+FLOORS: dict[str, int] = {
+    "errors": 0, "_deadline": 0, "_version": 0, "server": 0, "client": 0,
+    "protocol": 1, "protocol.": 1, "content": 1, "values": 1, "inputs": 1, "breaker": 1, "policy": 1,
+    "client.machine": 1, "client.targets": 1, "client.frames": 1, "client.incoming": 1,
+    "client.naming": 1, "client.effects": 1, "client.results": 1,
+    "client.desk": 1, "client.greeting": 1, "server.parking": 1,
+    "registry": 2, "definitions": 2, "definitions.": 2, "results": 2, "schema": 2,
+    "schema.": 2, "telemetry": 2, "_scheduler": 2, "_delivery": 2, "_futures": 2,
+    "server.workers": 2, "server.outbox": 2, "server.connections": 2, "client.transport": 2,
+    "client.metering": 2, "client.outbox": 2, "client.calls": 2, "client.spec": 2,
+    "client.listing": 2, "client.config": 2, "client.handlers": 2, "client.responder": 2,
+    "client.terminal": 2,
+    "server.engine": 3, "server.inflight": 3, "server.results": 3, "server.methods": 3, "server.context": 3,
+    "server.completion": 3, "server.app": 3, "server.asking": 3, "server.authorization": 3,
+    "server.callbacks": 3, "server.events": 3, "server.notices": 3, "server.options": 3,
+    "server.processes": 3, "server.questions": 3, "server.rounds": 3, "server.tools": 3,
+    "server.owners": 2, "circuits": 2, "server.subscription": 3, "server.stdio": 3,
+    "client.session": 3, "client.stdio": 3, "client.memory": 3, "client.process": 3,
+    "client.http": 3, "client.sse": 3, "client.exchange": 3, "client.wiring": 3,
+    "server.server": 4, "server.decorators": 4, "server.http": 4, "server.streams": 4,
+    "client.client": 4, "client.group": 4,
+    "": 5, "__main__": 5, "cli": 5, "cli.": 5, "demo": 5, "demo_server": 5, "pytest_plugin": 5,
+}  # fmt: skip
+PURE = ("protocol.", "content", "values", "inputs", "client.machine", "client.targets", "client.frames",
+        "client.incoming", "client.naming", "server.parking", "breaker",
+        "policy", "client.desk", "client.greeting")  # fmt: skip
+IMPURE_IMPORTS = {"threading", "queue", "time", "random", "secrets", "os", "socket", "subprocess",
+                  "requests", "logging"}  # fmt: skip
+NEWER_STDLIB = {"annotationlib"}  # of Pythons that this one may not be
+LATE_IMPORTS = ("requests", "jsonschema", "asyncio", "pydantic", "tenacity")
+
+
+def _names(path: Path) -> str:
+    """The module's name below the package: `server/server.py` -> `server.server`."""
+    parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_names(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def _covers(entry: str, module: str) -> bool:
+    return module.startswith(entry) if entry.endswith(".") else module == entry
+
+
+def _floor(module: str) -> int:
+    floors = [floor for entry, floor in FLOORS.items() if _covers(entry, module)]
+    assert floors, f"module raxol_sync.{module} has no floor: add it to FLOORS in this file"
+    return floors[-1]
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """Absolute names of all that a module imports, in functions and under TYPE_CHECKING too.
+
+    `from x import y` counts as `x.y` where that is a module of ours, else as `x`.
+    """
+    found: set[str] = set()
+    own = [part for part in ("raxol_sync", *module.split(".")) if part]
+    if MODULES[module].name != "__init__.py":
+        own.pop()
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = own[: len(own) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            found.update(
+                name if name.removeprefix("raxol_sync.") in MODULES else origin
+                for name in (f"{origin}.{alias.name}" for alias in node.names)
+            )
+    return frozenset(found)
+
+
+def _ours(module: str) -> set[str]:
+    """Which modules of the package a module imports, by their names below the package."""
+    return {
+        name.removeprefix("raxol_sync").removeprefix(".")
+        for name in _imports(module)
+        if name.split(".")[0] == "raxol_sync"
+    }
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_never_go_up(module: str) -> None:
+    """A module imports from its own floor or lower ones."""
+    own = _floor(module)
+    above = sorted(name for name in _ours(module) if _floor(name) > own)
+    assert not above, f"raxol_sync.{module} (floor {own}) imports upwards: {above}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_floor_in_a_docstring_is_the_one_here(module: str) -> None:
+    """What a module says about itself and the table agree."""
+    said = re.search(r"\bFloor (\d)", ast.get_docstring(_tree(module)) or "")
+    assert said is None or int(said[1]) == _floor(module)
+
+
+def test_no_import_cycles() -> None:
+    """No cycle of imports, type-only and in-function ones included."""
+    try:
+        graphlib.TopologicalSorter({name: _ours(name) for name in MODULES}).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"modules import each other: {error.args[1]}", pytrace=False)
+
+
+def test_server_and_client_do_not_know_each_other() -> None:
+    """The in-process client takes any object with the right methods instead."""
+    for side, other in (("server", "client"), ("client", "server")):
+        for module in MODULES:
+            if module.split(".")[0] == side:
+                wrong = sorted(name for name in _ours(module) if name.split(".")[0] == other)
+                assert not wrong, f"raxol_sync.{module} imports {wrong}"
+
+
+def test_pure_modules_have_no_clock_thread_or_io() -> None:
+    """Modules with the protocol's rules import nothing that waits, logs or reads the world."""
+    for module in MODULES:
+        if any(_covers(entry, module) for entry in PURE):
+            wrong = {name.split(".")[0] for name in _imports(module)} & IMPURE_IMPORTS
+            assert not wrong, f"raxol_sync.{module} is pure and must not import {sorted(wrong)}"
+
+
+def test_each_third_party_package_has_one_importer() -> None:
+    """Whoever wants a package asks the one module that wraps it."""
+    importers: dict[str, set[str]] = defaultdict(set)
+    for module in MODULES:
+        for name in {name.split(".")[0] for name in _imports(module)}:
+            if name != "raxol_sync" and name not in sys.stdlib_module_names | NEWER_STDLIB:
+                importers[name].add(module)
+    shared = {name: sorted(modules) for name, modules in importers.items() if len(modules) > 1}
+    assert not shared
+
+
+def test_nothing_imports_asyncio() -> None:
+    """The library has no event loop."""
+    assert not [name for name in MODULES if "asyncio" in {i.split(".")[0] for i in _imports(name)}]
+
+
+def test_importing_the_package_loads_no_heavy_module() -> None:
+    """Third-party packages and asyncio load at first use, not with the package."""
+    code = "import sys, raxol_sync; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    loaded = {name.split(".")[0] for name in run.stdout.split()}
+    assert not loaded & set(LATE_IMPORTS)
+
+
+def _defined_names(module: str) -> set[str]:
+    """Names that a module defines at its top level: classes, functions, assignments."""
+    found: set[str] = set()
+    for node in _tree(module).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+@pytest.mark.parametrize("name", raxol_sync.__all__)
+def test_each_public_name_is_documented_and_has_one_home(name: str) -> None:
+    """What is exported exists, says what it is, and is defined in exactly one module."""
+    value = getattr(raxol_sync, name)
+    assert (value.__doc__ or "").strip(), f"raxol_sync.{name} has no docstring"
+    homes = [module for module in MODULES if name in _defined_names(module)]
+    assert len(homes) == 1, f"raxol_sync.{name} is defined in {homes}"
+    home = importlib.import_module(f"raxol_sync.{homes[0]}".rstrip("."))
+    assert getattr(home, name) is value
+
+
+def test_all_lists_each_name_once() -> None:
+    """`__all__` has no repetition."""
+    assert len(set(raxol_sync.__all__)) == len(raxol_sync.__all__)
