@@ -22,32 +22,57 @@ PACKAGE = ROOT / "raxol_sync"
 # Module (without "raxol_sync.") -> floor. A name that ends with "." covers what is below it.
 # The empty name is raxol_sync/__init__. `server` and `client` are the empty __init__ modules
 # of those folders: on the lowest floor, because importing anything below them runs them first.
+_BY_FLOOR = {
+    0: """
+        errors _deadline _version server client
+    """,
+    1: """
+        protocol protocol. content values inputs breaker policy client.machine client.targets
+        client.frames client.incoming client.naming client.effects client.results client.desk
+        client.greeting server.parking client.headers client.signals
+    """,
+    2: """
+        registry definitions definitions. results schema schema. telemetry _scheduler _delivery
+        _futures server.workers server.outbox server.connections client.transport client.metering
+        client.outbox client.calls client.spec client.listing client.config client.handlers
+        client.responder client.terminal server.owners circuits client.backoff client.eras
+    """,
+    3: """
+        server.engine server.inflight server.results server.methods server.context
+        server.completion server.app server.asking server.authorization server.callbacks
+        server.events server.notices server.options server.processes server.questions
+        server.rounds server.tools server.subscription server.stdio client.session client.stdio
+        client.memory client.process client.http client.sse client.exchange client.wiring
+        client.http_base client.http_sse client.web
+    """,
+    4: """
+        server.server server.decorators server.http server.streams client.client client.group
+    """,
+    5: """
+        "" __main__ cli cli. demo demo_server pytest_plugin
+    """,
+}
 FLOORS: dict[str, int] = {
-    "errors": 0, "_deadline": 0, "_version": 0, "server": 0, "client": 0,
-    "protocol": 1, "protocol.": 1, "content": 1, "values": 1, "inputs": 1, "breaker": 1, "policy": 1,
-    "client.machine": 1, "client.targets": 1, "client.frames": 1, "client.incoming": 1,
-    "client.naming": 1, "client.effects": 1, "client.results": 1,
-    "client.desk": 1, "client.greeting": 1, "server.parking": 1,
-    "registry": 2, "definitions": 2, "definitions.": 2, "results": 2, "schema": 2,
-    "schema.": 2, "telemetry": 2, "_scheduler": 2, "_delivery": 2, "_futures": 2,
-    "server.workers": 2, "server.outbox": 2, "server.connections": 2, "client.transport": 2,
-    "client.metering": 2, "client.outbox": 2, "client.calls": 2, "client.spec": 2,
-    "client.listing": 2, "client.config": 2, "client.handlers": 2, "client.responder": 2,
-    "client.terminal": 2,
-    "server.engine": 3, "server.inflight": 3, "server.results": 3, "server.methods": 3, "server.context": 3,
-    "server.completion": 3, "server.app": 3, "server.asking": 3, "server.authorization": 3,
-    "server.callbacks": 3, "server.events": 3, "server.notices": 3, "server.options": 3,
-    "server.processes": 3, "server.questions": 3, "server.rounds": 3, "server.tools": 3,
-    "server.owners": 2, "circuits": 2, "server.subscription": 3, "server.stdio": 3,
-    "client.session": 3, "client.stdio": 3, "client.memory": 3, "client.process": 3,
-    "client.http": 3, "client.sse": 3, "client.exchange": 3, "client.wiring": 3,
-    "server.server": 4, "server.decorators": 4, "server.http": 4, "server.streams": 4,
-    "client.client": 4, "client.group": 4,
-    "": 5, "__main__": 5, "cli": 5, "cli.": 5, "demo": 5, "demo_server": 5, "pytest_plugin": 5,
-}  # fmt: skip
-PURE = ("protocol.", "content", "values", "inputs", "client.machine", "client.targets", "client.frames",
-        "client.incoming", "client.naming", "server.parking", "breaker",
-        "policy", "client.desk", "client.greeting")  # fmt: skip
+    name.strip('"'): floor for floor, names in _BY_FLOOR.items() for name in names.split()
+}
+PURE = (
+    "protocol.",
+    "content",
+    "values",
+    "inputs",
+    "client.machine",
+    "client.targets",
+    "client.frames",
+    "client.incoming",
+    "client.naming",
+    "server.parking",
+    "breaker",
+    "policy",
+    "client.desk",
+    "client.greeting",
+    "client.headers",
+    "client.signals",
+)
 IMPURE_IMPORTS = {"threading", "queue", "time", "random", "secrets", "os", "socket", "subprocess",
                   "requests", "logging"}  # fmt: skip
 NEWER_STDLIB = {"annotationlib"}  # of Pythons that this one may not be
