@@ -1,67 +1,159 @@
-"""The Model Context Protocol for synchronous Python: plain functions, calls and threads."""
+"""The Model Context Protocol for synchronous Python: plain functions, calls and threads.
 
-from raxol_sync._deadline import DEFAULT
+Names load at first use: a script that only calls servers does not pay for the server's half, nor a
+server for the client's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from raxol_sync._version import __version__
-from raxol_sync.client.client import Client
-from raxol_sync.client.group import ClientGroup
-from raxol_sync.client.naming import parse_tool_name, tool_name
-from raxol_sync.client.terminal import terminal_elicit
-from raxol_sync.content import (
-    Audio,
-    Contents,
-    EmbeddedResource,
-    Image,
-    Message,
-    ResourceLink,
-    Text,
-    UnknownContent,
-)
-from raxol_sync.definitions import Prompt, Resource, ResourceTemplate, Tool
-from raxol_sync.errors import (
-    Busy,
-    Cancelled,
-    ConnectFailed,
-    InputRequired,
-    InvalidResponse,
-    InvalidSpec,
-    InvalidTool,
-    MCPError,
-    MessageTooLarge,
-    NotReady,
-    RequestTimeout,
-    RPCError,
-    SensitiveToolError,
-    ServerExited,
-    ToolError,
-)
-from raxol_sync.inputs import Elicit, Root, Roots, Sample, SampleResult
-from raxol_sync.policy import (
-    ALLOW,
-    Ask,
-    AuthorizationContext,
-    Deny,
-    allow_all,
-    allowlist,
-    deny_all,
-)
-from raxol_sync.registry import Registry
-from raxol_sync.schema import HeaderParam, Param
-from raxol_sync.server.context import Context
-from raxol_sync.server.server import Server
-from raxol_sync.server.subscription import Subscription
-from raxol_sync.values import (
-    CallResult,
-    Completion,
-    ElicitResult,
-    PromptInfo,
-    PromptMessages,
-    ResourceInfo,
-    ResourceTemplateInfo,
-    ServerStats,
-    Status,
-    ToolInfo,
-    ToolResult,
-)
+
+if TYPE_CHECKING:
+    from raxol_sync._deadline import DEFAULT
+    from raxol_sync.client.client import Client
+    from raxol_sync.client.group import ClientGroup
+    from raxol_sync.client.naming import parse_tool_name, tool_name
+    from raxol_sync.client.terminal import terminal_elicit
+    from raxol_sync.content import (
+        Audio,
+        Contents,
+        EmbeddedResource,
+        Image,
+        Message,
+        ResourceLink,
+        Text,
+        UnknownContent,
+    )
+    from raxol_sync.definitions import Prompt, Resource, ResourceTemplate, Tool
+    from raxol_sync.errors import (
+        Busy,
+        Cancelled,
+        ConnectFailed,
+        InputRequired,
+        InvalidResponse,
+        InvalidSpec,
+        InvalidTool,
+        MCPError,
+        MessageTooLarge,
+        NotReady,
+        RequestTimeout,
+        RPCError,
+        SensitiveToolError,
+        ServerExited,
+        ToolError,
+    )
+    from raxol_sync.inputs import Elicit, Root, Roots, Sample, SampleResult
+    from raxol_sync.policy import (
+        ALLOW,
+        Ask,
+        AuthorizationContext,
+        Deny,
+        allow_all,
+        allowlist,
+        deny_all,
+    )
+    from raxol_sync.registry import Registry
+    from raxol_sync.schema import HeaderParam, Param
+    from raxol_sync.server.context import Context
+    from raxol_sync.server.server import Server
+    from raxol_sync.server.subscription import Subscription
+    from raxol_sync.values import (
+        CallResult,
+        Completion,
+        ElicitResult,
+        PromptInfo,
+        PromptMessages,
+        ResourceInfo,
+        ResourceTemplateInfo,
+        ServerStats,
+        Status,
+        ToolInfo,
+        ToolResult,
+    )
+
+# Where each public name lives, below this package.
+_HOMES = {
+    "DEFAULT": "_deadline",
+    "Client": "client.client",
+    "ClientGroup": "client.group",
+    "parse_tool_name": "client.naming",
+    "tool_name": "client.naming",
+    "terminal_elicit": "client.terminal",
+    "Audio": "content",
+    "Contents": "content",
+    "EmbeddedResource": "content",
+    "Image": "content",
+    "Message": "content",
+    "ResourceLink": "content",
+    "Text": "content",
+    "UnknownContent": "content",
+    "Prompt": "definitions",
+    "Resource": "definitions",
+    "ResourceTemplate": "definitions",
+    "Tool": "definitions",
+    "Busy": "errors",
+    "Cancelled": "errors",
+    "ConnectFailed": "errors",
+    "InputRequired": "errors",
+    "InvalidResponse": "errors",
+    "InvalidSpec": "errors",
+    "InvalidTool": "errors",
+    "MCPError": "errors",
+    "MessageTooLarge": "errors",
+    "NotReady": "errors",
+    "RequestTimeout": "errors",
+    "RPCError": "errors",
+    "SensitiveToolError": "errors",
+    "ServerExited": "errors",
+    "ToolError": "errors",
+    "Elicit": "inputs",
+    "Root": "inputs",
+    "Roots": "inputs",
+    "Sample": "inputs",
+    "SampleResult": "inputs",
+    "ALLOW": "policy",
+    "Ask": "policy",
+    "AuthorizationContext": "policy",
+    "Deny": "policy",
+    "allow_all": "policy",
+    "allowlist": "policy",
+    "deny_all": "policy",
+    "Registry": "registry",
+    "HeaderParam": "schema",
+    "Param": "schema",
+    "Context": "server.context",
+    "Server": "server.server",
+    "Subscription": "server.subscription",
+    "CallResult": "values",
+    "Completion": "values",
+    "ElicitResult": "values",
+    "PromptInfo": "values",
+    "PromptMessages": "values",
+    "ResourceInfo": "values",
+    "ResourceTemplateInfo": "values",
+    "ServerStats": "values",
+    "Status": "values",
+    "ToolInfo": "values",
+    "ToolResult": "values",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home; Python calls this once for each (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "ALLOW",

@@ -18,6 +18,8 @@ class Default(enum.Enum):
 
     DEFAULT = "DEFAULT"
 
+    __hash__ = object.__hash__  # it is the key of many look-ups; Enum's own is written in Python
+
     def __repr__(self) -> str:
         return "DEFAULT"
 

@@ -229,3 +229,24 @@ def test_each_public_name_is_documented_and_has_one_home(name: str) -> None:
 def test_all_lists_each_name_once() -> None:
     """`__all__` has no repetition."""
     assert len(set(raxol_sync.__all__)) == len(raxol_sync.__all__)
+
+
+def test_each_public_name_has_its_home_in_the_table() -> None:
+    """What loads at first use is exactly what is exported, and `dir` shows it before."""
+    assert set(raxol_sync._HOMES) | {"__version__"} == set(raxol_sync.__all__)
+    assert set(raxol_sync.__all__) <= set(dir(raxol_sync))
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        raxol_sync.no_such_name  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("Server", "raxol_sync.client."), ("Client", "raxol_sync.server.")]
+)
+def test_one_side_does_not_load_the_other(name: str, other: str) -> None:
+    """A server's process pays for no client, and the other way round."""
+    code = f"import sys; from raxol_sync import {name}; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    assert not [module for module in run.stdout.split() if module.startswith(other)]

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +68,9 @@ def bind(method: str, params: Mapping[str, Any], principal: object) -> str:
     rest = {k: v for k, v in params.items() if k not in ("_meta", "inputResponses", "requestState")}
     who = None if principal is None else f"{type(principal).__name__}:{principal}"
     text = json.dumps([method, rest, who], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    from hashlib import sha256  # at first use: most processes never need it
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check_keys(key: bytes | str | Sequence[bytes | str]) -> tuple[bytes, ...]:
@@ -118,12 +118,14 @@ def unseal(text: object, keys: Sequence[bytes], binding: str, now: float) -> Req
     """
     if not isinstance(text, str) or len(text) > MAX_STATE:
         raise BadState("requestState must be the text that the server gave")
+    from hmac import compare_digest  # at first use, as above
+
     head, _, tail = text.partition(".")
     try:
         payload, mac = _decode(head), _decode(tail)
     except (binascii.Error, ValueError):
         raise BadState("requestState is not one that this server gave") from None
-    if not any(hmac.compare_digest(mac, _mac(payload, key)) for key in keys):
+    if not any(compare_digest(mac, _mac(payload, key)) for key in keys):
         raise BadState("requestState is not one that this server gave")
     fields = json.loads(payload)
     state = RequestState(
@@ -135,7 +137,7 @@ def unseal(text: object, keys: Sequence[bytes], binding: str, now: float) -> Req
         asked=tuple(fields["k"]),
         answers=fields["r"],
     )
-    if not hmac.compare_digest(state.binding, binding):
+    if not compare_digest(state.binding, binding):
         raise BadState("requestState belongs to another request")
     if now >= state.expires:
         raise BadState("requestState has expired")
@@ -166,7 +168,10 @@ class Nonces:
 
 
 def _mac(payload: bytes, key: bytes) -> bytes:
-    return hmac.new(key, b"raxol-request-state-1." + payload, hashlib.sha256).digest()
+    import hmac  # at first use, as above
+    from hashlib import sha256
+
+    return hmac.new(key, b"raxol-request-state-1." + payload, sha256).digest()
 
 
 def _encode(data: bytes) -> str:

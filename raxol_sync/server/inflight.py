@@ -198,7 +198,7 @@ class Requests:
         outbox, own, full = call.outbox, call.own_outbox, False
         if outbox is not None:
             if response is not None:
-                full = not outbox.put(response, size, last=own)
+                full = not outbox.put(response, size, last=own, flushed=True)
             if own and (full or response is None):
                 outbox.close()
         self.connections.tidy(conn)
@@ -213,6 +213,8 @@ class Requests:
 
     def _after(self, call: Call, response: Json | None, full: bool) -> None:
         """Do what follows settling, outside the lock."""
+        if call.outbox is not None and response is not None:
+            call.outbox.flush()  # first: a client waits for it
         place = call.place
         for timer in (call.timer, place.timer if place is not None else None):
             if timer is not None:

@@ -5,7 +5,7 @@ Nothing is started here.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,7 +64,7 @@ def authorization(
 
 def state_keys(given: Keys | None) -> tuple[bytes, ...]:
     """Return the keys of request states; without any, one that only this process knows."""
-    return (secrets.token_bytes(32),) if given is None else check_keys(given)
+    return (os.urandom(32),) if given is None else check_keys(given)
 
 
 def engine(

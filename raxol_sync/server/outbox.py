@@ -3,6 +3,11 @@
 Everything that a connection is sent goes through its outbox, in the order that was decided under
 the server's lock. A thread of the outbox's own calls the consumer, so a consumer that is slow or
 stuck stalls only itself; one whose queue runs full, or that raises, loses its connection.
+
+There is one *writer's role*; whoever has it delivers, so messages leave one by one and in order. A
+transport that can tell whether a delivery would block gives ``quick``: then the thread that caused
+a message may deliver it at once, in ``flush``, which saves waking another thread. What ``quick``
+declines is left to the outbox's thread, which may block.
 """
 
 from __future__ import annotations
@@ -11,13 +16,15 @@ import logging
 import queue
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 from raxol_sync._deadline import Deadline
 
 Json = dict[str, Any]
 Consumer = Callable[[Json], object]
+Quick = Callable[[Json, int], bool]
 
 MAX_MESSAGES = 4096
 MAX_BYTES = 64 * 2**20  # bytes, of text as ``weight`` counts it
@@ -25,19 +32,39 @@ MAX_BYTES = 64 * 2**20  # bytes, of text as ``weight`` counts it
 _log = logging.getLogger("raxol_sync.server")
 
 
+class _Entry(NamedTuple):
+    """One message that waits, with its weight and the kind of which it is the only one."""
+
+    message: Json
+    size: int
+    only: Hashable
+
+
 class _State:
     """What the thread shares with its outbox; it must not keep the outbox itself alive."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, quick: Quick | None) -> None:
         self.consumer = consumer
-        self.queue: queue.SimpleQueue[tuple[Json, int, Hashable] | None] = queue.SimpleQueue()
+        self.quick = quick
+        self.wakes: queue.SimpleQueue[bool] = queue.SimpleQueue()  # false: the end
         # Guards: waiting, bytes, kinds, closed. Leaf; taken under the server's lock.
         self.lock = threading.Lock()
-        self.waiting = 0
+        self.waiting: deque[_Entry] = deque()
         self.bytes = 0
         self.kinds: set[Hashable] = set()  # of which only one message may wait
         self.closed = False
+        self.role = threading.Lock()  # the writer's role; held while a message is delivered
         self.on_end: Callable[[bool], object] | None = None
+
+    def pop(self) -> _Entry | None:
+        """Take the oldest message out."""
+        with self.lock:
+            if not self.waiting:
+                return None
+            entry = self.waiting.popleft()
+            self.bytes -= entry.size
+            self.kinds.discard(entry.only)
+            return entry
 
 
 class Outbox:
@@ -51,16 +78,18 @@ class Outbox:
         consumer: Consumer,
         name: str,
         *,
+        quick: Quick | None = None,
         max_messages: int = MAX_MESSAGES,
         max_bytes: int = MAX_BYTES,
     ) -> None:
+        """``quick(message, weight)`` delivers without blocking, or returns false untouched."""
         self.consumer = consumer
         self._max_messages = max_messages
         self._max_bytes = max_bytes
-        self._state = _State(consumer)
+        self._state = _State(consumer, quick)
         # Daemon: a consumer that is stuck must not hold up the interpreter's exit.
         self.thread = threading.Thread(target=_run, args=(self._state,), name=name, daemon=True)
-        weakref.finalize(self, self._state.queue.put, None).atexit = False
+        weakref.finalize(self, self._state.wakes.put, False).atexit = False
 
     def start(self, on_end: Callable[[bool], object]) -> None:
         """Start the thread. Call it once, outside any lock.
@@ -77,12 +106,14 @@ class Outbox:
         *,
         only: Hashable = None,
         last: bool = False,
+        flushed: bool = False,
     ) -> bool:
         """Queue a message; return ``False`` where there is no room for it. Never blocks.
 
         A closed outbox drops it. ``size`` is its ``weight``, for callers that hold a lock and have
         counted it before. ``only`` names a kind of which at most one waits (a second one says
-        nothing new). After ``last`` the outbox closes itself.
+        nothing new). After ``last`` the outbox closes itself. ``flushed``: the caller promises to
+        call ``flush`` as soon as it holds no lock.
         """
         if size is None:
             size = weight(message)
@@ -90,25 +121,45 @@ class Outbox:
         with state.lock:
             if state.closed or (only is not None and only in state.kinds):
                 return True
-            full = state.waiting >= self._max_messages or state.bytes + size > self._max_bytes
-            if full and state.waiting:  # one message larger than the bound may pass an empty box
+            held = len(state.waiting)
+            full = held >= self._max_messages or state.bytes + size > self._max_bytes
+            if full and held:  # one message larger than the bound may pass an empty box
                 return False
             if only is not None:
                 state.kinds.add(only)
-            state.waiting += 1
             state.bytes += size
-            state.queue.put((message, size, only))
+            state.waiting.append(_Entry(message, size, only))
             if last:
                 state.closed = True
-                state.queue.put(None)
+                state.wakes.put(False)
+            elif state.quick is None or not flushed:
+                state.wakes.put(True)
         return True
+
+    def flush(self) -> None:
+        """Deliver what waits, here where that cannot block, else on the thread. Never blocks.
+
+        Call it outside locks. Without ``quick`` there is nothing to do: the thread knows already.
+        """
+        state = self._state
+        if state.quick is None:
+            return
+        # Again after the role was given back: who found it taken meanwhile left his to us.
+        while state.waiting and state.role.acquire(blocking=False):
+            try:
+                done = _deliver_quickly(state, state.quick)
+            finally:
+                state.role.release()
+            if not done:
+                state.wakes.put(True)
+                return
 
     def close(self) -> None:
         """Take no more messages; what is queued is still handed over. Never blocks."""
         with self._state.lock:
             if not self._state.closed:
                 self._state.closed = True
-                self._state.queue.put(None)
+                self._state.wakes.put(False)
 
     def join(self, deadline: Deadline) -> bool:
         """Wait for the thread to end, unless it is the caller's; return whether it has."""
@@ -120,7 +171,14 @@ class Outbox:
 
 
 def _run(state: _State) -> None:
-    broken = not _consume(state)
+    more = True
+    broken = False
+    while more and not broken:
+        more = state.wakes.get()
+        broken = not _deliver(state)
+        # Who could not have the role while we delivered left its message to us.
+        while not broken and state.waiting:
+            broken = not _deliver(state)
     if broken:
         with state.lock:
             state.closed = True
@@ -128,25 +186,31 @@ def _run(state: _State) -> None:
         state.on_end(broken)
 
 
-def _consume(state: _State) -> bool:
-    """Hand over messages until the queue's end; return ``False`` if the consumer raised."""
+def _deliver(state: _State) -> bool:
+    """Hand over what waits; return ``False`` if the consumer raised."""
+    with state.role:
+        while (entry := state.pop()) is not None:
+            try:
+                state.consumer(entry.message)
+            except BaseException as error:  # user code or I/O: its connection ends, we go on
+                # A peer that went away is no fault of ours; anything else deserves its trace.
+                gone = isinstance(error, (BrokenPipeError, ConnectionError))
+                kind = type(error).__name__
+                _log.info("! a subscriber went away: %s", kind, exc_info=not gone)
+                return False
+    return True
+
+
+def _deliver_quickly(state: _State, quick: Quick) -> bool:
+    """With the role: deliver what waits; return ``False`` at the first one that might block."""
     while True:
-        entry = state.queue.get()
+        with state.lock:
+            entry = state.waiting[0] if state.waiting else None
         if entry is None:
             return True
-        message, size, only = entry
-        with state.lock:
-            state.waiting -= 1
-            state.bytes -= size
-            state.kinds.discard(only)
-        try:
-            state.consumer(message)
-        except BaseException as error:  # user code or I/O: its connection ends, the server goes on
-            # A peer that went away is no fault of ours; anything else deserves its trace.
-            gone = isinstance(error, (BrokenPipeError, ConnectionError))
-            _log.info("! a subscriber went away: %s", type(error).__name__, exc_info=not gone)
+        if not quick(entry.message, entry.size):
             return False
-        del entry, message
+        state.pop()
 
 
 def weight(message: object, limit: int = MAX_BYTES) -> int:

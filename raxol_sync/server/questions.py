@@ -7,7 +7,7 @@ are threads. Ids are unguessable, and only the connection that was asked may ans
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +48,7 @@ class NoAnswer(RequestTimeout, ClientsDoing):
 
 def new_question_id() -> str:
     """Return an id that nobody can guess: 128 random bits (row S36)."""
-    return f"raxol-elicit-{secrets.token_hex(16)}"
+    return f"raxol-elicit-{os.urandom(16).hex()}"
 
 
 class _Asked:

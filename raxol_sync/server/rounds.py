@@ -7,7 +7,7 @@ that was answered finds its answer.
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -109,7 +109,7 @@ class Rounds:
         state = RequestState(
             binding=current.binding,
             expires=time.time() + self._seconds,
-            nonce=secrets.token_urlsafe(16),
+            nonce=os.urandom(16).hex(),
             prompt=prompt,
             approved=approved,
             asked=tuple(requests),

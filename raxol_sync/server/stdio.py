@@ -16,6 +16,7 @@ import logging
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -88,7 +89,11 @@ class _Stdio:
         self._ended = ended
         self._stop = stop
         self._conn_id = object()
-        self._outbox = Outbox(self._write, "raxol-sync-stdio-writer")
+        quick = self._write_now if streams.takes_quick_writes else None
+        self._outbox = Outbox(self._write, "raxol-sync-stdio-writer", quick=quick)
+        self._writable = select.poll() if quick is not None else None
+        if self._writable is not None:
+            self._writable.register(self._target, select.POLLOUT)
         self._at_end = False
         # Guards: _batches, those that lack a response. Leaf.
         self._lock = threading.Lock()
@@ -138,6 +143,26 @@ class _Stdio:
         view = memoryview(data + b"\n")
         while view:
             view = view[os.write(self._target, view) :]
+
+    def _write_now(self, message: Json | list[Json], size: int) -> bool:
+        """Write a short message if the pipe has room for it; it then takes all of it at once.
+
+        POSIX: a write of at most PIPE_BUF bytes to a pipe that is writable does not block and is
+        not split. Whatever else there is, is the outbox's thread's: return false.
+        """
+        if size > select.PIPE_BUF or isinstance(message, list) or self._writable is None:
+            return False
+        data = self._encode(message) + b"\n"
+        if len(data) > select.PIPE_BUF or len(data) == 1:
+            return False
+        try:
+            ready = self._writable.poll(0)
+            return bool(ready) and ready[0][1] == select.POLLOUT and self._put(data)
+        except OSError:  # the client is gone: the thread finds out, and ends the connection
+            return False
+
+    def _put(self, data: bytes) -> bool:
+        return os.write(self._target, data) == len(data)
 
     def _encode(self, message: Json) -> bytes:
         """Return a message as JSON; nothing for a notification that cannot be sent."""
@@ -307,6 +332,7 @@ class _Streams:
     Attributes:
         source: the descriptor that reads the client's messages.
         target: the descriptor that its answers are written to.
+        takes_quick_writes: whether that is a pipe of which we can tell if it has room.
     """
 
     def __init__(self) -> None:
@@ -318,6 +344,8 @@ class _Streams:
             # Whoever made the pipe may have left it in another mode; we wait in read and write.
             with contextlib.suppress(OSError, AttributeError):
                 os.set_blocking(descriptor, True)
+        is_pipe = stat.S_ISFIFO(os.fstat(self.target).st_mode)
+        self.takes_quick_writes = is_pipe and hasattr(select, "poll")
         os.dup2(nothing, 0)
         os.dup2(2, 1)
         os.close(nothing)

@@ -89,7 +89,7 @@ def test_s20_overflow_of_answers_closes_the_connection() -> None:
 def test_s20_a_stuck_sink_costs_only_its_own_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its request is cancelled when its queue is full; nothing is left once it reads again."""
     monkeypatch.setattr(outbox_module.Outbox.__init__, "__kwdefaults__",
-                        {"max_messages": 8, "max_bytes": MAX_BYTES})  # fmt: skip
+                        {"quick": None, "max_messages": 8, "max_bytes": MAX_BYTES})  # fmt: skip
     with Server() as server:
         gate, recorder = Gate(), Recorder()
         raised = threading.Event()
@@ -116,7 +116,7 @@ def test_s20_a_stuck_sink_costs_only_its_own_request(monkeypatch: pytest.MonkeyP
 def test_s20_a_response_that_does_not_fit_ends_its_sink(monkeypatch: pytest.MonkeyPatch) -> None:
     """The future still has the response; the sink's thread ends when it reads again."""
     monkeypatch.setattr(outbox_module.Outbox.__init__, "__kwdefaults__",
-                        {"max_messages": 3, "max_bytes": MAX_BYTES})  # fmt: skip
+                        {"quick": None, "max_messages": 3, "max_bytes": MAX_BYTES})  # fmt: skip
     with Server() as server:
         gate, recorder = Gate(), Recorder()
         steps(server)
