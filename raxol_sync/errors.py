@@ -12,6 +12,7 @@ The tree is flat; the groups say who has to act::
       HTTPStatusError  RedirectRefused  TargetBlocked   what the peer did, or is
       UnmeteredCall  UnknownPrice                   the caller's own policy
       ToolError                                     a tool's own answer
+      ProcessFailed  ProcessDied                    a tool in a process of its own could not answer
     Cancelled (a BaseException, outside the tree)   the request was cancelled
 
 Every exception keeps its facts as attributes and composes its text from them; none holds a
@@ -378,6 +379,28 @@ class ToolError(MCPError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class ProcessFailed(MCPError):
+    """Raised when a tool could not run in its process, or not tell what came of it; in words."""
+
+
+class ProcessDied(ProcessFailed):
+    """Raised when a tool's process ended before the tool had returned.
+
+    Attributes:
+        code: its exit status; negative: killed by that signal; ``None``: not known.
+    """
+
+    def __init__(self, code: int | None) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __str__(self) -> str:
+        how = "died" if self.code is None else f"exited with status {self.code}"
+        if self.code is not None and self.code < 0:
+            how = f"was killed by signal {-self.code}"
+        return f"the tool's process {how}"
 
 
 class Cancelled(BaseException):

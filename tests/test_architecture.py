@@ -30,20 +30,22 @@ _BY_FLOOR = {
         protocol protocol. content values inputs breaker policy client.machine client.targets
         client.frames client.incoming client.naming client.effects client.results client.desk
         client.greeting server.parking client.headers client.signals
+        client.verdicts client.web_machine
     """,
     2: """
         registry definitions definitions. results schema schema. telemetry _scheduler _delivery
         _futures server.workers server.outbox server.connections client.transport client.metering
         client.outbox client.calls client.spec client.listing client.config client.handlers
         client.responder client.terminal server.owners circuits client.backoff client.eras
+        client.guard client.params
     """,
     3: """
         server.engine server.inflight server.results server.methods server.context
         server.completion server.app server.asking server.authorization server.callbacks
         server.events server.notices server.options server.processes server.questions
-        server.rounds server.tools server.subscription server.stdio client.session client.stdio
-        client.memory client.process client.http client.sse client.exchange client.wiring
-        client.http_base client.http_sse client.web
+        server.border server.rounds server.tools server.subscription server.stdio client.session
+        client.stdio client.memory client.process client.http client.sse client.exchange
+        client.wiring client.http_base client.http_sse client.web client.memories client.link
     """,
     4: """
         server.server server.decorators server.http server.streams client.client client.group
@@ -70,6 +72,10 @@ PURE = (
     "policy",
     "client.desk",
     "client.greeting",
+    "client.headers",
+    "client.signals",
+    "client.verdicts",
+    "client.web_machine",
     "client.headers",
     "client.signals",
 )

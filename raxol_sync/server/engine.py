@@ -229,7 +229,7 @@ class Engine(Notices):
                 self._disarm(victim.timer)
                 self.close_unapproved(victim.call, SERVER_FULL, close(victim.call, SERVER_FULL))
             if full:
-                self._overflowed(call if call.own_outbox else conn)
+                self.overflowed(call)
         except Exception:  # a transport's: the call is parked all the same, without a slot
             _log.exception("! what had to make room could not be closed")
         return None
@@ -268,8 +268,8 @@ class Engine(Notices):
         tell_unparked(self._telemetry, call, "approved")
 
     def refuse(self, call: Call, error: RPCError) -> None:
-        """Answer a call with an error."""
-        self.settle(call, error_response(call, error))
+        """Answer an approved call that cannot run; when the server closes with nothing (S51)."""
+        self.settle(call, None if self._closed else error_response(call, error))
 
     def close_unapproved(self, call: Call, detail: str, response: Json) -> None:
         """Answer a call that ``unpark`` took out and that was not approved."""

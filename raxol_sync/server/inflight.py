@@ -228,7 +228,7 @@ class Requests:
         call.future.settle(response)
         call.future.bind_cancel(_too_late)  # else call and future would hold each other for ever
         if full:
-            self._overflowed(call.conn)
+            self.overflowed(call.conn)
 
     def settled(
         self,
@@ -261,7 +261,7 @@ class Requests:
                 return
             full = not target.put(message, size)
         if full:
-            self._overflowed(conn)
+            self.overflowed(conn)
 
     def revision_of(self, conn_id: object) -> Revision:
         """Return the revision that a connection negotiated; the newest legacy one before."""
@@ -284,15 +284,17 @@ class Requests:
             if progress is not None:
                 call.progress_sent = progress
             outbox = call.outbox or call.conn.outbox
-            full = outbox is not None and not outbox.put(message, size)
+            full = outbox is not None and not outbox.put(message, size, flushed=True)
         if full:
             self.overflowed(call)
+        elif outbox is not None:
+            outbox.flush()
+            outbox.ease()  # a callback that reports faster than its client reads is slowed down
 
-    def overflowed(self, call: Call) -> None:
-        """End what does not read what a request causes: its sink, or its connection."""
-        self._overflowed(call if call.own_outbox else call.conn)
-
-    def _overflowed(self, target: Connection | Call) -> None:
+    def overflowed(self, target: Connection | Call) -> None:
+        """End what does not read what it is sent: a request's own sink, or a connection."""
+        if isinstance(target, Call) and not target.own_outbox:
+            target = target.conn
         if isinstance(target, Call):
             _log.warning("! %s cancelled: its sink does not read what it is sent", target.method)
             self.cancel(target)

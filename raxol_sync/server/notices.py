@@ -40,7 +40,7 @@ class Notices(Requests):
                         continue
                     only: Any = (method, call.id) if coalesce else None
                     if not outbox.put(listen.tagged(method, given), size, only=only):
-                        stuck.append(call if call.own_outbox else conn)
+                        stuck.append(call)
                 if conn.outbox is None or conn.modern:
                     continue
                 wanted = method != RESOURCE_UPDATED or uri in conn.uris
@@ -48,7 +48,7 @@ class Notices(Requests):
                 if wanted and not conn.outbox.put(message, size, only=only):
                     stuck.append(conn)
         for target in stuck:
-            self._overflowed(target)
+            self.overflowed(target)
 
     def open_listen(self, call: Call, listen: Listen) -> tuple[str, int] | None:
         """Acknowledge a listen and keep it; or return which bound forbids it (row S52).
@@ -74,5 +74,5 @@ class Notices(Requests):
             conn.listens.append(listen)
             full = not outbox.put(message, size)
         if full:
-            self._overflowed(call if call.own_outbox else conn)
+            self.overflowed(call)
         return None

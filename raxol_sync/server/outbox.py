@@ -28,6 +28,7 @@ Quick = Callable[[Json, int], bool]
 
 MAX_MESSAGES = 4096
 MAX_BYTES = 64 * 2**20  # bytes, of text as ``weight`` counts it
+PATIENCE = 1.0  # seconds that a callback waits once for a consumer that is behind
 
 _log = logging.getLogger("raxol_sync.server")
 
@@ -43,9 +44,10 @@ class _Entry(NamedTuple):
 class _State:
     """What the thread shares with its outbox; it must not keep the outbox itself alive."""
 
-    def __init__(self, consumer: Consumer, quick: Quick | None) -> None:
+    def __init__(self, consumer: Consumer, quick: Quick | None, low: int) -> None:
         self.consumer = consumer
         self.quick = quick
+        self.low = low  # with so many or fewer waiting there is room again
         self.wakes: queue.SimpleQueue[bool] = queue.SimpleQueue()  # false: the end
         # Guards: waiting, bytes, kinds, closed. Leaf; taken under the server's lock.
         self.lock = threading.Lock()
@@ -54,6 +56,9 @@ class _State:
         self.kinds: set[Hashable] = set()  # of which only one message may wait
         self.closed = False
         self.role = threading.Lock()  # the writer's role; held while a message is delivered
+        self.room = threading.Event()  # clear while half of what may wait does
+        self.room.set()
+        self.stuck = False  # somebody has waited for room, and there came none
         self.on_end: Callable[[bool], object] | None = None
 
     def pop(self) -> _Entry | None:
@@ -64,6 +69,9 @@ class _State:
             entry = self.waiting.popleft()
             self.bytes -= entry.size
             self.kinds.discard(entry.only)
+            if len(self.waiting) <= self.low and (self.stuck or not self.room.is_set()):
+                self.stuck = False
+                self.room.set()
             return entry
 
 
@@ -86,7 +94,7 @@ class Outbox:
         self.consumer = consumer
         self._max_messages = max_messages
         self._max_bytes = max_bytes
-        self._state = _State(consumer, quick)
+        self._state = _State(consumer, quick, max_messages // 4)
         # Daemon: a consumer that is stuck must not hold up the interpreter's exit.
         self.thread = threading.Thread(target=_run, args=(self._state,), name=name, daemon=True)
         weakref.finalize(self, self._state.wakes.put, False).atexit = False
@@ -129,6 +137,8 @@ class Outbox:
                 state.kinds.add(only)
             state.bytes += size
             state.waiting.append(_Entry(message, size, only))
+            if held >= self._max_messages // 2 and not state.stuck:
+                state.room.clear()
             if last:
                 state.closed = True
                 state.wakes.put(False)
@@ -154,8 +164,21 @@ class Outbox:
                 state.wakes.put(True)
                 return
 
+    def ease(self, seconds: float = PATIENCE) -> None:
+        """Wait while the consumer is far behind, so that a busy callback does not overrun it.
+
+        Call it outside locks, on a thread that may block. Once it has waited in vain nobody does
+        until there is room again: a consumer that is stuck holds up nobody for long.
+        """
+        state = self._state
+        if not state.room.is_set() and not state.room.wait(seconds):
+            with state.lock:
+                state.stuck = True
+                state.room.set()
+
     def close(self) -> None:
         """Take no more messages; what is queued is still handed over. Never blocks."""
+        self._state.room.set()
         with self._state.lock:
             if not self._state.closed:
                 self._state.closed = True
@@ -182,6 +205,7 @@ def _run(state: _State) -> None:
     if broken:
         with state.lock:
             state.closed = True
+    state.room.set()
     if state.on_end is not None:
         state.on_end(broken)
 

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import logging
-import multiprocessing
 import os
-import pickle
 import threading
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 from raxol_sync._deadline import Deadline
-from raxol_sync.errors import Cancelled, MCPError, ToolError
+from raxol_sync.errors import Cancelled, ProcessDied, ProcessFailed
 from raxol_sync.server.connections import Call
 from raxol_sync.server.engine import Engine
 
@@ -31,33 +28,7 @@ _NEEDED = (
     "isolation='process' needs the package pebble: install raxol_sync[process], "
     "or leave isolation out"
 )
-_TOP_LEVEL = "define its function at the top level of a module that can be imported"
-
-
-class ProcessFailed(MCPError):
-    """Raised when a tool could not run in its process, or not tell what came of it; in words."""
-
-
-class ProcessDied(ProcessFailed):
-    """Raised when a tool's process ended before the tool had returned.
-
-    Attributes:
-        code: its exit status; negative: killed by that signal; ``None``: not known.
-    """
-
-    def __init__(self, code: int | None) -> None:
-        super().__init__(code)
-        self.code = code
-
-    def __str__(self) -> str:
-        how = "died" if self.code is None else f"exited with status {self.code}"
-        if self.code is not None and self.code < 0:
-            how = f"was killed by signal {-self.code}"
-        return f"the tool's process {how}"
-
-
-class _InProcess(Exception):
-    """Stands for the trace of what was raised there, as the cause of what is raised here."""
+_LOOK = 0.5  # seconds between looks whether the pool is still there
 
 
 class Processes:
@@ -90,16 +61,12 @@ class Processes:
             Cancelled: it was killed because the request was settled.
             BaseException: what the callback raised.
         """
-        try:
-            payload = pickle.dumps((callback, args, kwargs))
-        except Exception as error:  # pickling runs user code: whatever it raises means it cannot be
-            name = type(error).__name__
-            raise ProcessFailed(
-                f"a tool in a process of its own must be picklable ({name}): {_TOP_LEVEL}"
-            ) from None
+        from raxol_sync.server import border  # with the first isolated tool
+
+        payload = border.pack(callback, args, kwargs)
         self._take_seat(call)
         try:
-            return _read(self._answer(call, payload))
+            return border.read(self._answer(call, payload))
         finally:
             with self._changed:
                 self._free += 1
@@ -123,29 +90,35 @@ class Processes:
             raise Cancelled(f"{call.method} was cancelled")
 
     def _answer(self, call: Call, payload: bytes) -> bytes:
-        future = self._schedule(payload)
+        pool, future = self._schedule(payload)
 
         def kill(ending: str) -> None:
             future.cancel()
 
         self._engine.hook(call, kill)
         try:
-            return future.result()
+            return _result(pool, future)
         except concurrent.futures.CancelledError:
             raise Cancelled(f"{call.method} was cancelled") from None
+        except ProcessDied:
+            raise
         except Exception as error:  # the pool's words for a death; a callback's come as bytes
+            from raxol_sync.server.border import STATUS_0
+
             code = getattr(error, "exitcode", None)
-            raise ProcessDied(code if isinstance(code, int) else None) from None
+            raise ProcessDied(0 if code == STATUS_0 else code) from None
         finally:
             self._engine.unhook(call, kill)
 
-    def _schedule(self, payload: bytes) -> concurrent.futures.Future[bytes]:
-        future: concurrent.futures.Future[bytes]
+    def _schedule(self, payload: bytes) -> tuple[Any, concurrent.futures.Future[bytes]]:
+        from raxol_sync.server.border import serve
+
+        pool = self._working_pool()
         try:
-            future = self._working_pool().schedule(_serve, args=(payload,))
+            return pool, pool.schedule(serve, args=(payload,))
         except RuntimeError:  # it broke just now
-            future = self._working_pool().schedule(_serve, args=(payload,))
-        return future
+            pool = self._working_pool()
+            return pool, pool.schedule(serve, args=(payload,))
 
     def close(self, deadline: Deadline) -> None:
         """Kill what runs and end the pool."""
@@ -158,6 +131,8 @@ class Processes:
 
     def _working_pool(self) -> Any:
         """Return the pool; one that broke (a process that died without work) is replaced."""
+        from raxol_sync.server.border import Spawn
+
         try:
             from pebble import ProcessPool
         except ImportError:
@@ -169,13 +144,21 @@ class Processes:
             if self._pool is not None and not self._pool.active:
                 broken, self._pool = self._pool, None
             if self._pool is None:
-                # Spawned: a fork of a process with threads may hold their locks for ever.
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPool(max_workers=self._size, context=context)
+                self._pool = ProcessPool(max_workers=self._size, context=Spawn())
             pool = self._pool
         if broken is not None:
             _end(broken, Deadline(0))
         return pool
+
+
+def _result(pool: Any, future: concurrent.futures.Future[bytes]) -> bytes:
+    """Wait for an answer; a pool that breaks forgets what it has not dispatched yet."""
+    while True:
+        try:
+            return future.result(_LOOK)
+        except concurrent.futures.TimeoutError:
+            if not pool.active and not future.done():
+                raise ProcessDied(None) from None
 
 
 def _end(pool: Any, deadline: Deadline) -> None:
@@ -192,64 +175,3 @@ def _end(pool: Any, deadline: Deadline) -> None:
     thread.join(deadline.left())
     if thread.is_alive() and deadline.left() != 0:
         _log.warning("! the processes of isolated tools have not ended in time")
-
-
-# ---------------------------------------------------------------- both sides of the border
-
-
-def _serve(payload: bytes) -> bytes:
-    """Run in the child what ``payload`` holds; whatever comes of it returns as bytes."""
-    try:
-        callback, args, kwargs = pickle.loads(payload)
-    except BaseException as error:  # importing a module runs user code
-        return pickle.dumps(("unknown", type(error).__name__, traceback.format_exc()))
-    try:
-        value = callback(*args, **kwargs)
-    except BaseException as error:  # user code, sys.exit() too: the parent raises it
-        return _raised(error)
-    try:
-        return pickle.dumps(("value", value))
-    except BaseException as error:  # pickling runs user code
-        return pickle.dumps(("unsendable", type(error).__name__, traceback.format_exc()))
-
-
-def _raised(error: BaseException) -> bytes:
-    trace = traceback.format_exc()
-    message = str(error.message) if isinstance(error, ToolError) else None
-    try:
-        data: bytes | None = pickle.dumps(error)
-    except BaseException:  # pickling runs user code; the name must do
-        data = None
-    return pickle.dumps(("raised", type(error).__name__, message, data, trace))
-
-
-def _read(answer: bytes) -> Any:
-    """Return what a callback returned, or raise what it raised."""
-    try:
-        kind, *rest = pickle.loads(answer)
-    except Exception as error:  # unpickling runs user code
-        name = type(error).__name__
-        raise ProcessFailed(f"the tool's result cannot be unpickled ({name})") from None
-    if kind == "value":
-        return rest[0]
-    if kind == "raised":
-        raise _rebuilt(*rest)
-    name, trace = rest
-    if kind == "unknown":
-        text = f"the tool's process cannot find the tool ({name}): {_TOP_LEVEL}"
-    else:
-        text = f"the tool's result must be picklable ({name})"
-    raise ProcessFailed(text) from _InProcess(trace)
-
-
-def _rebuilt(name: str, message: str | None, data: bytes | None, trace: str) -> BaseException:
-    error: BaseException
-    try:
-        if data is None:
-            raise TypeError(name)
-        error = pickle.loads(data)
-    except Exception:  # unpickling runs user code: an exception that wants other arguments, say
-        failed = ProcessFailed(f"the tool failed: {name}")
-        error = failed if message is None else ToolError(message)
-    error.__cause__ = _InProcess(trace)
-    return error

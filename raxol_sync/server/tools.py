@@ -18,6 +18,7 @@ from raxol_sync.errors import (
     METHOD_NOT_FOUND,
     MISSING_CLIENT_CAPABILITY,
     Cancelled,
+    ProcessFailed,
     RPCError,
     ToolError,
 )
@@ -32,7 +33,6 @@ from raxol_sync.server.callbacks import run_callback
 from raxol_sync.server.connections import Call
 from raxol_sync.server.engine import Left
 from raxol_sync.server.parking import Place
-from raxol_sync.server.processes import ProcessFailed
 from raxol_sync.server.questions import ClientsDoing, new_question_id
 from raxol_sync.server.rounds import APPROVAL, InputNeeded, TooMany
 

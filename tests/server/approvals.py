@@ -1,4 +1,4 @@
-"""What the tests of approvals and questions share: a client with a person, and stepped deadlines."""
+"""What the tests of approvals and questions share: a client's person, stepped deadlines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from raxol_sync import ALLOW, Ask, Server
 from raxol_sync.policy import Authorizer
 from raxol_sync.server.connections import Call
-from tests.server.helpers import CAPABILITIES, WAIT, Json, Recorder, ask, eventually, initialize
+from tests.server.helpers import CAPABILITIES, Json, Recorder, ask, eventually, initialize
 from tests.server.helpers import modern as modern_request
 
-FORMS = {"elicitation": {"form": {}}}
+FORMS: Json = {"elicitation": {"form": {}}}
 YES = {"action": "accept", "content": {"approve": True}}
 NO: Json = {"action": "decline"}
 
@@ -20,7 +20,7 @@ NO: Json = {"action": "decline"}
 class Person:
     """A legacy client that declares elicitation, and the person in front of it."""
 
-    def __init__(self, server: Server, conn_id: object = "c", **capabilities: object) -> None:
+    def __init__(self, server: Server, conn_id: object = "c", **capabilities: Any) -> None:
         self.server = server
         self.conn_id = conn_id
         self.inbox = Recorder()
@@ -81,10 +81,11 @@ def the_call(server: Server) -> Call:
 def expire(call: Call) -> None:
     """Have a parked call's time run out, as the timer would say it."""
     assert call.place is not None
-    eventually(lambda: call.place is None or call.place.timer is not None)
     place = call.place
-    if place is not None and place.timer.action is not None:
-        place.timer.action()
+    eventually(lambda: place.timer is not None)
+    action = place.timer.action
+    if action is not None:  # else it was disarmed
+        action()
 
 
 def modern(method: str, params: Json | None = None, id: object = 1, **meta: object) -> Json:
@@ -97,11 +98,8 @@ def modern_call(name: str, arguments: Json | None = None, **more: object) -> Jso
     return modern("tools/call", {"name": name, "arguments": arguments or {}, **more})
 
 
-def retry(first: Json, name: str, arguments: Json | None = None, **answers: object) -> Json:
+def retry(first: Json, name: str, arguments: Json | None = None, **answers: Any) -> Json:
     """The retry of a modern call, with its state and these answers (`_` stands for `-`)."""
     state = first["result"]["requestState"]
     given = {key.replace("_", "-"): value for key, value in answers.items()}
     return modern_call(name, arguments, requestState=state, inputResponses=given)
-
-
-__all__ = ["FORMS", "NO", "WAIT", "YES", "Person"]

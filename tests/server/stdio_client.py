@@ -20,9 +20,15 @@ PROGRAM = Path(__file__).parent / "programs" / "stdio_server.py"
 class Stdio:
     """A server process, and what it has written so far."""
 
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        program: Path = PROGRAM,
+        **options: Any,
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments],
+            [sys.executable, str(program), *arguments],
             stdin=subprocess.PIPE,
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,

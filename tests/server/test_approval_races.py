@@ -238,7 +238,7 @@ def test_s35_a_parked_call_without_a_timer_ends_at_once() -> None:
 
     with server:
         Person(server)
-        server._engine._scheduler.at = no_thread  # type: ignore[method-assign,assignment]
+        server._engine._scheduler.at = no_thread  # type: ignore[method-assign]
         future = server.request(call("t"), "c")
         assert denial_of(future.result(WAIT))["detail"] == "no answer in time"
         eventually(lambda: server.stats().in_flight == 0)
@@ -255,7 +255,7 @@ def test_s16_a_call_without_a_timer_gives_its_slot_back() -> None:
 
     with server:
         before = server._engine._scheduler.at
-        server._engine._scheduler.at = no_thread  # type: ignore[method-assign,assignment]
+        server._engine._scheduler.at = no_thread  # type: ignore[method-assign]
         assert ask(server, call("t"))["error"]["code"] == -32603
         assert server.stats().in_flight == 0
         server._engine._scheduler.at = before  # type: ignore[method-assign]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from typing import Any
 
@@ -11,8 +10,18 @@ import pytest
 from raxol_sync import Context, Server, Tool
 from tests.server.approvals import NO, YES, Person, asks, asks_about, denial_of, expire, served
 from tests.server.approvals import the_call as one_call
-from tests.server.helpers import WAIT, Gate, Json, Recorder, ask, call, cancelled, eventually
-from tests.server.helpers import initialize, req, text
+from tests.server.helpers import (
+    WAIT,
+    Gate,
+    Json,
+    Recorder,
+    ask,
+    call,
+    cancelled,
+    eventually,
+    initialize,
+    text,
+)
 
 
 def wiping(**options: Any) -> tuple[Server, list[int]]:
@@ -222,6 +231,31 @@ def test_s35_dropping_an_approved_call_stops_its_tool(way: str) -> None:
         idle(server)
 
 
+def test_s17_a_callbacks_time_out_is_not_a_parked_calls() -> None:
+    """The authorizer's deadline, come late, closes nothing: not the parked call, nor its run."""
+    gate = Gate()
+    with served() as server:
+
+        @server.tool
+        def slow() -> str:
+            gate()
+            return "ran"
+
+        person = Person(server)
+        future = server.request(call("slow"), "c")
+        question = person.questions()[0]
+        parked = one_call(server)
+        asked_in = parked.runs
+        server._engine._expire(parked, asked_in)
+        assert server.stats().parked == 1
+        person.answer(question)
+        gate.wait_entered()
+        server._engine._expire(parked, asked_in)
+        assert not future.done()
+        gate.open()
+        assert text(future.result(WAIT)) == "ran"
+
+
 def test_s36_only_the_connection_that_parked_may_answer() -> None:
     """From another connection it is an unknown id; a second answer of the owner's too."""
     server, wiped = wiping()
@@ -336,87 +370,6 @@ def test_s37_arguments_are_checked_before_a_person_is_asked() -> None:
         assert "disk" in text(answer)
         assert ask(server, call("nothing"))["error"]["code"] == -32601
         assert person.inbox.messages == []
-
-
-def test_s15_an_approval_right_after_parking_is_not_busy() -> None:
-    """The slot of a parked call is free before its question can be answered, also with one."""
-    server, wiped = wiping(max_in_flight=1)
-    with server:
-        answered: list[bool] = []
-
-        def at_once(message: Json) -> None:
-            if message.get("method") == "elicitation/create":
-                reply = {"jsonrpc": "2.0", "id": message["id"], "result": YES}
-                server.handle_message(reply, "c")
-                answered.append(True)
-
-        server.subscribe(at_once, "c")
-        ask(server, initialize(elicitation={}), "c")
-        for n in range(50):
-            future = server.request(call("wipe", {"disk": n}, n), "c")
-            assert text(future.result(WAIT)) == f"wiped {n}"
-        assert wiped == list(range(50))
-        idle(server)
-
-
-def test_s38_a_share_above_the_total_is_refused() -> None:
-    """At construction, naming both; the default share of 32 too."""
-    for share in ({"max_parked_elicitations": 5}, {}):
-        with pytest.raises(ValueError, match="max_parked_elicitations"):
-            Server(max_parked_elicitations_total=4, **share)
-    Server(max_parked_elicitations=4, max_parked_elicitations_total=4).close()
-
-
-def test_s39_past_the_connections_cap_a_call_is_denied() -> None:
-    """In those words; the ones before stay parked, and other connections are not touched."""
-    server, _ = wiping(max_parked_elicitations=2, max_parked_elicitations_total=2)
-    with server:
-        Person(server)
-        kept = [server.request(call("wipe", {"disk": n}, n), "c") for n in range(2)]
-        eventually(lambda: server.stats().parked == 2)
-        words = denial_of(ask(server, call("wipe", {"disk": 9}, 9)))
-        assert words["detail"] == "too many elicitations pending"
-        assert not any(future.done() for future in kept)
-
-
-def test_s40_a_full_server_makes_room_at_the_cost_of_the_fullest() -> None:
-    """Its oldest call is denied, to its own connection; who holds as many is refused himself."""
-    server, _ = wiping(max_parked_elicitations=2, max_parked_elicitations_total=2)
-    with server:
-        greedy, modest = Person(server), Person(server, "m")
-        for n in range(2):
-            assert server.handle_message(call("wipe", {"disk": n}, n), "c") is None
-            greedy.questions(n + 1)
-        assert server.handle_message(call("wipe", {"disk": 5}, 50), "m") is None
-        (response,) = greedy.responses()
-        assert response["id"] == 0
-        assert denial_of(response)["detail"] == "too many elicitations pending on this server"
-        assert server.stats().parked_by_connection == {"c": 1, "m": 1}
-        words = denial_of(ask(server, call("wipe", {"disk": 6}, 51), "m"))
-        assert words["detail"] == "too many elicitations pending on this server"
-        modest.answer(modest.questions()[0])
-        assert text(modest.responses()[0]) == "wiped 5"
-        greedy.answer(greedy.questions(2)[0])  # the victim's: too late
-        greedy.answer(greedy.questions(2)[1], NO)
-        assert [r["id"] for r in greedy.responses(2)] == [0, 1]
-        idle(server)
-
-
-def test_s41_many_parked_calls_have_one_timer_and_no_threads() -> None:
-    """256 parked calls on 8 connections cost one armed timer."""
-    server, _ = wiping()
-    with server:
-        people = [Person(server, n) for n in range(8)]
-        before = threading.active_count()
-        for person, n in itertools.product(people, range(32)):
-            server.request(call("wipe", {"disk": n}, n), person.conn_id)
-            eventually(lambda: server.stats().in_flight == 0)
-        assert server.stats().parked == 256
-        # One worker, the timer, the delivery and the owners' watcher at most came with them.
-        assert threading.active_count() <= before + 4
-        names = [t.name for t in threading.enumerate()]
-        assert names.count("raxol-sync-timer") == 1
-        server.handle_message(req("ping"), 0)
 
 
 def test_s34_an_id_in_use_is_refused_while_its_call_is_parked() -> None:

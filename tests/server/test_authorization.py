@@ -1,4 +1,4 @@
-"""Who may call and read what: authorizers that answer, ask, fail, or are late (S10, S14, S25-S30)."""
+"""Who may call and read what: authorizers answer, ask, fail, or are late (S10, S14, S25-S27)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ import pytest
 
 from raxol_sync import ALLOW, Ask, Deny, Server, allow_all, allowlist, deny_all
 from raxol_sync.policy import AuthorizationContext
-from raxol_sync.server.outbox import Outbox
 from tests.server.approvals import Person, denial_of, served
 from tests.server.approvals import the_call as one_call
-from tests.server.helpers import SERVER_INFO, WAIT, Gate, Json, Recorder, ask, call, eventually
-from tests.server.helpers import initialize, modern, req, result, text
+from tests.server.helpers import (
+    SERVER_INFO,
+    WAIT,
+    Gate,
+    Json,
+    Recorder,
+    ask,
+    call,
+    eventually,
+    initialize,
+    modern,
+    req,
+    result,
+    text,
+)
 
 READS: list[tuple[str, Json, Json]] = [
     ("tools/list", {}, {}),
@@ -227,8 +239,7 @@ def test_s10_pages_are_cut_before_filtering() -> None:
             server.tool(name=f"t{n}")(lambda: "x")
         pages, cursor = [], None
         while True:
-            params = {"cursor": cursor} if cursor else {}
-            page = result(server, req("tools/list", params))
+            page = result(server, req("tools/list", {"cursor": cursor} if cursor else None))
             pages.append([tool["name"] for tool in page["tools"]])
             cursor = page.get("nextCursor")
             if cursor is None:
@@ -331,6 +342,32 @@ def test_s14_a_read_whose_authorizer_is_too_slow_is_denied(method: str, seam: st
         eventually(lambda: server.stats().in_flight == 0)
 
 
+def test_s14_a_late_allow_changes_nothing_on_a_read_surface() -> None:
+    """Neither the level nor the subscriptions of a connection that was told no."""
+    gate = Gate()
+
+    def authorizer(name: str, arguments: object, context: object) -> object:
+        gate()
+        return ALLOW
+
+    with offering(read_authorizer=authorizer) as server:
+        Person(server)
+        for n, (method, params) in enumerate(
+            [("logging/setLevel", {"level": "debug"}), ("resources/subscribe", {"uri": "a://x"})]
+        ):
+            future = server.request(req(method, params, n), "c")
+            gate.wait_entered()
+            running = one_call(server)
+            server._engine._expire(running, running.runs)
+            assert future.result(WAIT) is not None
+        gate.open()
+        eventually(lambda: server.stats().in_flight == 0)
+        assert server.stats().subscriptions == 0
+        conn = server._engine.connections.find("c")
+        assert conn is not None
+        assert conn.log_level == "info"
+
+
 def test_s14_a_guarded_request_takes_one_slot() -> None:
     """A list asks for all its tools on one; `ping` and discover take none, even when all are."""
     gate = Gate()
@@ -353,63 +390,9 @@ def test_s14_a_guarded_request_takes_one_slot() -> None:
         assert len(answer["result"]["tools"]) == 2
 
 
-# ---------------------------------------------------------------- who decided (S28, S30)
-
-
-def test_s28_only_a_chosen_authorizer_counts_as_configured() -> None:
-    """The default source fails closed however strict the authorizer is; closing ends both."""
-    with Server() as server:
-        assert not server.authorization_configured()
-        assert not server.read_authorization_configured()
-    with Server(authorizer=deny_all(), read_authorizer=deny_all()) as server:
-        assert not server.authorization_configured()
-        assert server.read_authorization_configured()
-    with served(allow_all(), read_authorizer=allow_all()) as server:
-        assert server.authorization_configured()
-        assert server.read_authorization_configured()
-    assert not server.authorization_configured()
-    assert not server.read_authorization_configured()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"authorizer_source": "configured"}, {"authorizer_source": "chosen"}, {"transport": "http"}],
-)
-def test_s28_a_source_without_an_authorizer_is_refused(wrong: Json) -> None:
-    """At construction; so are words that nobody knows."""
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        Server(**wrong)
-    with pytest.raises(TypeError, match="read_authorizer"):
-        Server(read_authorizer=True)  # type: ignore[arg-type]
-
-
-def test_s30_the_servers_side_declares_the_transport() -> None:
-    """The constructor names direct callers; a connection's own transport wins; no client can."""
-    seen: list[AuthorizationContext] = []
-
-    def authorizer(name: str, arguments: object, context: AuthorizationContext) -> object:
-        seen.append(context)
-        return ALLOW
-
-    with offering(authorizer=authorizer, transport="sse") as server:
-        ask(server, initialize(transport="stdio", elicitation={}))
-        ask(server, call("t", _meta={"transport": "stdio"}))
-        assert seen[-1].transport == "sse"
-        assert seen[-1].client_info == {"name": "tests", "version": "1"}
-        assert seen[-1].client_capabilities == {"transport": "stdio", "elicitation": {}}
-        assert seen[-1].principal is None
-
-
-        server._engine.attach("pipe", Outbox(Recorder(), "raxol-sync-test"), transport="stdio")
-        ask(server, call("t"), "pipe")
-        assert (seen[-1].transport, seen[-1].conn_id) == ("stdio", "pipe")
-
-
 def test_s26_the_ready_made_ones_serve_both_seams() -> None:
     """An allow-list of methods lets through just these."""
     with offering(read_authorizer=allowlist(["tools/list"]), authorizer=allowlist(["t"])) as server:
         assert [tool["name"] for tool in result(server, req("tools/list"))["tools"]] == ["t"]
         assert ask(server, req("prompts/list"))["error"]["code"] == -31403
         assert text(ask(server, call("t"))) == "ran"
-
-

@@ -94,8 +94,10 @@ class ServerParking(RuleBasedStateMachine):
         eventually(lambda: self.number in [c.id for c in self.server._engine.outstanding()])
         (parked,) = [c for c in self.server._engine.outstanding() if c.id == self.number]
         eventually(lambda: parked.place is not None and parked.place.timer is not None)
-        eventually(lambda: any(m["id"] == parked.place.question for m in fresh()))
-        (question,) = [m for m in fresh() if m["id"] == parked.place.question]
+        assert parked.place is not None
+        asked = parked.place.question
+        eventually(lambda: any(m["id"] == asked for m in fresh()))
+        (question,) = [m for m in fresh() if m["id"] == asked]
         self.model.append(Waiting(owner, self.number, question, future, parked))
 
     @precondition(lambda self: self.model)

@@ -352,6 +352,18 @@ def test_s50_nothing_is_written_after_a_cancel() -> None:
         assert server.rest() == [b"restored\n"]
 
 
+def test_s20_a_tool_that_reports_without_pause_loses_no_connection() -> None:
+    """It is slowed down to what a client that reads can take; every report arrives, in order."""
+    with Stdio() as server:
+        count = 20_000  # many times what the outbox holds
+        server.send(call("talk", {"n": count}, id=1, _meta={"progressToken": "p"}))
+        got = [server.receive() for _ in range(count + 1)]
+        assert [m["params"]["progress"] for m in got[:-1]] == list(range(1, count + 1))
+        assert got[-1]["id"] == 1
+        assert server.ask(req("ping", id=2))["result"] == {}
+        assert server.end() == 0
+
+
 def test_s20_progress_comes_before_the_response() -> None:
     """All in order on the one channel."""
     with Stdio() as server:
