@@ -321,11 +321,19 @@ def enum_node(kind: type[Enum], output: bool) -> Node:
 
 def _flag_node(kind: type[Flag], output: bool) -> Node:
     whole = integer_node(output)
+    mask = 0
+    for member in kind.__members__.values():
+        mask |= int(member.value)
+    # Python 3.11.0 to 3.11.3 make a member of a strict Flag of any number: so look at the bits.
+    boundary = getattr(getattr(kind, "_boundary_", None), "name", "STRICT")
+    strict = boundary == "STRICT" and not issubclass(kind, int)
 
     def wrap(convert: Convert) -> Convert:
         def made(value: Any, depth: int) -> Any:
             number = convert(value, depth)
             try:
+                if strict and number > mask:
+                    raise ValueError
                 return kind(number)
             except ValueError:
                 raise Mismatch("enum", f"a combination of {kind.__name__} flags") from None

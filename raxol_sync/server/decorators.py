@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 
 from raxol_sync.definitions import Prompt, Resource, ResourceTemplate, Tool
 from raxol_sync.definitions.tool import IsFault, Isolation
+from raxol_sync.errors import InvalidTool
 from raxol_sync.protocol.templates import is_template
 from raxol_sync.registry import Registry
 from raxol_sync.server.context import Context
@@ -112,8 +113,14 @@ class Decorators:
         A template's variables are the function's parameters, converted to its hints.
 
         Raises:
-            InvalidTool: the URI and the parameters do not fit together, or are not valid.
+            InvalidTool: the URI and the parameters do not fit together, or are not valid; or there
+                is no URI, as in a bare ``@server.resource``.
         """
+        if not isinstance(uri, str):
+            raise InvalidTool(
+                "a resource needs a URI: @server.resource('config://app'), or with variables "
+                "@server.resource('notes://{name}')"
+            )
         options: Json = {
             "name": name,
             "title": title,

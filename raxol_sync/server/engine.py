@@ -84,13 +84,22 @@ class Engine(Notices):
                 raise server_closed()
             conn_id = call.conn.conn_id
             bound = self._slots.take(conn_id)
+            abandoned = 0
             if bound is None:
                 self._working.add(call)
+            else:
+                abandoned = sum(other.settled for other in self._working)
         if bound is not None:
             scope, limit = bound
             self._telemetry.emit("busy", method=call.method, scope=scope, limit=limit)
             data = {"error": "busy", "scope": scope, "limit": limit}
-            raise RPCError(BUSY, f"busy: this {scope} runs {limit} callbacks at once", data)
+            message = f"busy: this {scope} runs {limit} callbacks at once"
+            if abandoned:  # else nobody would look for the cause in calls that ended long ago
+                message += (
+                    f"; {abandoned} of this server's were given up and have not returned "
+                    "(Context.check_cancelled lets them, isolation='process' makes them)"
+                )
+            raise RPCError(BUSY, message, data)
         call.runs += 1
         try:
             if self._callback_timeout is not None:

@@ -42,13 +42,17 @@ class _Entry(NamedTuple):
 
 
 class _State:
-    """What the thread shares with its outbox; it must not keep the outbox itself alive."""
+    """What the thread shares with its outbox; it must not keep the outbox itself alive.
+
+    ``wakes`` holds a true for each time that it should look, and a false for the end.
+    """
 
     def __init__(self, consumer: Consumer, quick: Quick | None, low: int) -> None:
         self.consumer = consumer
         self.quick = quick
         self.low = low  # with so many or fewer waiting there is room again
-        self.wakes: queue.SimpleQueue[bool] = queue.SimpleQueue()  # false: the end
+        self.wakes: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
         # Guards: waiting, bytes, kinds, closed. Leaf; taken under the server's lock.
         self.lock = threading.Lock()
         self.waiting: deque[_Entry] = deque()

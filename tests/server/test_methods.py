@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import raxol_sync
-from raxol_sync import Context, Server, ToolError
+from raxol_sync import Context, InvalidTool, Server, ToolError
 from tests.server.helpers import (
     LOG_LEVEL,
     SERVER_INFO,
@@ -355,3 +355,9 @@ def test_s53_tool_errors_of_read_surfaces_pass_word_for_word() -> None:
         assert failed["code"] == -32603
         assert "ValueError" in failed["message"]
         assert "secret" not in str(failed)
+
+
+def test_a_resource_without_a_uri_is_refused() -> None:
+    """A bare decorator would register nothing, silently."""
+    with Server() as server, pytest.raises(InvalidTool, match="needs a URI"):
+        server.resource(lambda: "text")  # type: ignore[arg-type]
