@@ -270,6 +270,10 @@ class _Batch:
 # ---------------------------------------------------------------- the process around it
 
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
+_SET = 255  # no signal's number
+
+
 class _Ended:
     """An event that a signal handler may set: the handler runs inside the very wait for it.
 
@@ -292,12 +296,27 @@ class _Ended:
         """Let ``wait`` return. Safe in signal handlers and in any thread."""
         with contextlib.suppress(OSError):  # closed: the wait is over anyway
             if not self._closed:
-                os.write(self._write_end, b"x")
+                os.write(self._write_end, bytes([_SET]))
 
     def wait(self) -> None:
-        """Wait until ``set`` was called, or for KeyboardInterrupt."""
+        """Wait until ``set`` was called or a signal of ``ENDING`` came."""
         with contextlib.suppress(KeyboardInterrupt):
-            os.read(self._read_end, 1)
+            while os.read(self._read_end, 1)[0] not in (_SET, *ENDING):
+                continue  # another signal, which has a handler of the program's
+
+    @contextlib.contextmanager
+    def told_of_signals(self) -> Iterator[None]:
+        """Have each signal's number written here by the interpreter, in whatever thread it comes.
+
+        The main thread may be on its way into the system call that waits, or the signal be
+        delivered to another thread: then that call would not end, and no handler would run.
+        """
+        os.set_blocking(self._write_end, False)
+        before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
 
     def close(self) -> None:
         """Close the pipe."""
@@ -316,10 +335,11 @@ def _signals() -> Iterator[_Ended]:
         ended.set()
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ENDING:
             previous[number] = signal.signal(number, handle)
     try:
-        yield ended
+        with ended.told_of_signals() if previous else contextlib.nullcontext():
+            yield ended
     finally:
         for known, handler in previous.items():
             signal.signal(known, handler if handler is not None else signal.SIG_DFL)
