@@ -242,7 +242,7 @@ def test_each_public_name_has_its_home_in_the_table() -> None:
     assert set(raxol_sync._HOMES) | {"__version__"} == set(raxol_sync.__all__)
     assert set(raxol_sync.__all__) <= set(dir(raxol_sync))
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
-        raxol_sync.no_such_name  # type: ignore[attr-defined]  # noqa: B018
+        raxol_sync.no_such_name  # noqa: B018
 
 
 @pytest.mark.parametrize(
