@@ -41,7 +41,10 @@ class Delivery:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     def post(self, job: Job) -> None:
-        """Run ``job()`` later, on this thread. After ``close`` it is run by the caller.
+        """Run ``job()`` later, on this thread.
+
+        After ``close`` it gets a thread of its own: whoever settles a request so late may be a
+        reader, which must run no user code. Where the system has no thread it is run by the caller.
 
         Raises:
             RuntimeError: the system starts no more threads. The job stays queued and is run if a
@@ -54,10 +57,11 @@ class Delivery:
                 if self._thread is None:
                     self._start()
         if closed:
+            late = threading.Thread(target=_run_one, args=(job,), name=self._name, daemon=True)
             try:
-                job()
-            except Exception:  # user code: it is no fault of the caller's
-                _log_failure()
+                late.start()
+            except RuntimeError:  # the interpreter is about to end, or there are no more threads
+                _run_one(job)
 
     def _start(self) -> None:
         """Start the thread. Needs the lock: ``close`` must never see one that is not started."""
@@ -93,11 +97,15 @@ def _run(jobs: queue.SimpleQueue[Job | None]) -> None:
         job = jobs.get()
         if job is None:
             return
-        try:
-            job()
-        except BaseException:  # user code, Cancelled and sys.exit() too: others' jobs must go on
-            _log_failure()
+        _run_one(job)
         del job  # a job kept until the next one arrives would keep its request alive
+
+
+def _run_one(job: Job) -> None:
+    try:
+        job()
+    except BaseException:  # user code, Cancelled and sys.exit() too: others' jobs must go on
+        _log_failure()
 
 
 def _log_failure() -> None:
