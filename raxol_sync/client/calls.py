@@ -12,12 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
+from raxol_sync._deadline import now
 from raxol_sync._delivery import DeliveredFuture
 from raxol_sync._scheduler import Entry as Alarm
 from raxol_sync._scheduler import Scheduler
 
 T = TypeVar("T")
 Json = dict[str, Any]
+_SLICE = 0.5  # seconds; how late an interrupt may be noticed
 Progress = Callable[[float, float | None, str | None], object]
 
 
@@ -47,9 +49,16 @@ class Waiter:
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the outcome; return whether it was handed over in time."""
-        return self._gate.acquire(
-            timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)
-        )
+        # In slices: a signal that comes just before the system call that waits does not end that
+        # call, and Python sees it only when the call returns.
+        end = None if seconds is None else now() + seconds
+        left = _SLICE if seconds is None else seconds
+        while not self._gate.acquire(timeout=min(left, _SLICE)):
+            if end is not None:
+                left = end - now()
+                if left <= 0:
+                    return False
+        return True
 
     @property
     def settled(self) -> bool:
