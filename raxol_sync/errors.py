@@ -338,6 +338,10 @@ class TargetBlocked(MCPError):
         return f"{self.host} may not be dialled: {self.reason}"
 
 
+class BlockedSpec(InvalidSpec, TargetBlocked):
+    """Raised when a ``Client`` was given a URL that may not be dialled: it is both of its bases."""
+
+
 class UnmeteredCall(MCPError):
     """Raised when a priced tool is called without a usable reservation; nothing was sent (row C25).
 

@@ -34,6 +34,8 @@ EVENTS: dict[str, str] = {
     "client_capabilities_evicted": "conn_id",
     "circuit_opened": "kind, name",
     "circuit_closed": "kind, name",
+    "session_ready": "name, era, version; of a client",
+    "session_ended": "name, error: the exception's class; of a client",
     "events_dropped": "count",
 }
 """Every event and its fields; ``seconds`` is how long the request took."""

@@ -37,7 +37,7 @@ _BY_FLOOR = {
         _futures server.workers server.outbox server.connections client.transport client.metering
         client.outbox client.calls client.spec client.listing client.config client.handlers
         client.responder client.terminal server.owners circuits client.backoff client.eras
-        client.guard client.params
+        client.guard client.params client.handle client.arguments
     """,
     3: """
         server.engine server.inflight server.results server.methods server.context
@@ -45,7 +45,8 @@ _BY_FLOOR = {
         server.events server.notices server.options server.processes server.questions
         server.border server.rounds server.tools server.subscription server.stdio client.session
         client.stdio client.memory client.process client.http client.sse client.exchange
-        client.wiring client.http_base client.http_sse client.web client.memories client.link
+        client.wiring client.http_base client.http_sse client.web client.means
+        client.web_wiring client.memories client.link
     """,
     4: """
         server.server server.decorators server.http server.streams client.client client.group

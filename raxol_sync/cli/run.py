@@ -28,9 +28,6 @@ from raxol_sync.errors import InvalidSpec, MCPError
 
 HASTE = 0.3  # seconds that a server gets to end after Ctrl-C
 _LAST_WAIT = 4.0  # seconds for it to be killed and reaped
-NO_HTTP = (
-    "HTTP is not built yet: give the command that starts the server, as in: -- python server.py"
-)
 
 
 def main(words: Sequence[str]) -> int:
@@ -114,7 +111,7 @@ def _ask(request: Request, where: Where, output: Output) -> int:
         line = describe(
             error,
             limit=request.timeout,
-            passed=options.get("env") or {},
+            passed={**(options.get("env") or {}), **(options.get("headers") or {})},
             skipped=skipped.line,
         )
         raise Failure(line) from error
@@ -123,7 +120,7 @@ def _ask(request: Request, where: Where, output: Output) -> int:
 def _options(where: Where) -> dict[str, Any]:
     """Return the arguments of ``Client`` that say which server."""
     if where.url is not None:
-        raise Failure(NO_HTTP)
+        return {"name": "server", "url": where.url, "headers": where.headers}
     if where.config is None:
         return {
             "name": "server",
@@ -142,7 +139,9 @@ def _options(where: Where) -> dict[str, Any]:
         raise UsageError(f"{where.config} has no server {name}; it has {names or 'none'}")
     options = resolve(name, entries[name])
     if "url" in options:
-        raise Failure(f"server {name} is reached by a URL, and {NO_HTTP}")
+        if where.env:
+            raise UsageError(f"--env is for a command, and server {name} is reached by a URL")
+        return {**options, "name": name, "headers": {**options["headers"], **where.headers}}
     if where.headers:
         raise UsageError(f"--header is for a URL, and server {name} is a command")
     return {**options, "name": name, "env": {**options["env"], **where.env}}
@@ -163,7 +162,7 @@ def _program(word: str) -> str:
 
 def _times(request: Request) -> dict[str, Any]:
     """Return the client's times: the whole of ``--timeout`` is for the start, if that needs it."""
-    limits: dict[str, Any] = {"max_tools": 10_000}
+    limits: dict[str, Any] = {"max_tools": 10_000, "fail_fast": True}
     if request.timeout is not None:
         # A server that is silent to the question which era it speaks is asked again as a legacy
         # one: that must be possible within the time, too.

@@ -8,19 +8,37 @@ is up in between takes the stored outcome: an answer that has come is never lost
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from raxol_sync._deadline import now
 from raxol_sync._delivery import DeliveredFuture
 from raxol_sync._scheduler import Entry as Alarm
 from raxol_sync._scheduler import Scheduler
+from raxol_sync.client.metering import Holding
 
 T = TypeVar("T")
 Json = dict[str, Any]
 _SLICE = 0.5  # seconds; how late an interrupt may be noticed
 Progress = Callable[[float, float | None, str | None], object]
+
+
+class Extras(NamedTuple):
+    """What goes with a call beside its params.
+
+    Attributes:
+        headers: for HTTP in the modern era (row C30).
+        refresh: makes other headers, once, if the server does not agree with these.
+        pay: holds what pays for the call, if it costs anything; raises if nothing does (row C25).
+    """
+
+    headers: Mapping[str, str] | None = None
+    refresh: Callable[[], Mapping[str, str] | None] | None = None
+    pay: Callable[[], Holding | None] | None = None
+
+
+PLAIN = Extras()
 
 
 class Waiter:
@@ -65,6 +83,11 @@ class Waiter:
         """Whether there is an outcome, handed over or not."""
         return self._outcome is not None
 
+    @property
+    def error(self) -> BaseException | None:
+        """The error, if the outcome is one."""
+        return None if self._outcome is None else self._outcome[1]
+
     def outcome(self) -> Json:
         """Return the result, or raise the error, which must be there."""
         assert self._outcome is not None
@@ -106,6 +129,11 @@ class Ticket(Generic[T]):
     def settled(self) -> bool:
         """Whether there is an outcome, handed over or not."""
         return self._outcome is not None
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error, if the outcome is one."""
+        return None if self._outcome is None else self._outcome[1]
 
     def release(self) -> None:
         """Settle the future with the stored outcome; the second time nothing happens."""

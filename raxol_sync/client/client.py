@@ -16,15 +16,27 @@ from typing import Any, TypeVar
 
 from raxol_sync._deadline import DEFAULT, Deadline, Default, check_seconds
 from raxol_sync.client import wiring
-from raxol_sync.client.calls import Progress
-from raxol_sync.client.listing import MAX_ITEMS, PageCache, read_page, read_tool, usable, walk
+from raxol_sync.client.arguments import WebArguments
+from raxol_sync.client.calls import Extras, Progress
+from raxol_sync.client.listing import (
+    MAX_ITEMS,
+    PageCache,
+    read_page,
+    read_tool,
+    read_web_tool,
+    usable,
+    walk,
+)
 from raxol_sync.client.memory import ServerLike
+from raxol_sync.client.metering import LedgerLike, Meter
+from raxol_sync.client.params import call_params, contents, string
 from raxol_sync.client.responder import GivenRoots, OnElicit, OnSample
 from raxol_sync.client.results import read
 from raxol_sync.client.session import GRACE, STOP_TIME, stop_when_collected
-from raxol_sync.content import Contents, contents_from_wire
+from raxol_sync.content import Contents
 from raxol_sync.errors import ConnectFailed, NotReady
 from raxol_sync.protocol.modern import LOG_LEVELS
+from raxol_sync.telemetry import Sink
 from raxol_sync.values import (
     CallResult,
     Completion,
@@ -50,17 +62,22 @@ class Client:
 
     Args:
         name: what the client calls the server, in logs and in ``tool_name``.
+        url: where an HTTP server is (needs ``requests``); ``headers``: sent with each request, as
+            they are; ``auth``: a ``requests`` auth object; ``proxies``: as ``requests`` takes them;
+            ``allow_http``: plain http also to other machines; ``block_private``: public addresses
+            only; ``retry_rejected``: send a request whose session was rejected once more.
         command: the program to start, which then speaks MCP over its standard streams.
         args: its arguments; ``env``: variables over an allow-list of this process's (or over all of
             them with ``inherit_env``); ``cwd``: its folder.
         server: instead of a command, a server object in this process.
         protocol_version: the only revision to speak; left out, it is negotiated.
-        concurrency: ``stateless`` or ``pooled`` (at most ``pool_size`` requests on the wire), or
-            ``serialized`` (one); what exceeds it waits in a queue of ``queue_limit``; past it:
-            ``Busy``.
+        concurrency: ``stateless`` or ``pooled`` (at most ``pool_size`` requests on the wire; pooled
+            ones wait while an HTTP session is re-established), or ``serialized`` (one); what
+            exceeds it waits in a queue of ``queue_limit``; past it: ``Busy``.
         call_timeout: default deadline of a request; ``init_timeout``: of the handshake;
             ``probe_timeout``: of the question which era the server speaks.
-        fail_fast: do not wait for retries of a failed connect (there are none yet).
+        reconnect_delay: before the first retry of a failed connect; it doubles up to 60 s.
+        fail_fast: who waits for the session is told of each failure at once, not after retries.
         on_elicit: ``(message, schema)``, asks the person for the server: a dict accepts, ``None``
             declines, else an ``ElicitResult``. If it takes ``url=``, it is also asked to show pages
             (``schema`` is ``None`` then).
@@ -70,6 +87,9 @@ class Client:
         on_log: ``(level, data, logger)``; ``on_progress``: ``(done, total, message)``;
             ``on_notification``: ``(method, params)``, every notification. They run on one thread,
             in order, and may call the client.
+        telemetry: ``(event, fields)``, when a session is ready and when it has ended.
+        prices: what a tool's call costs; with them, or ``metered=True``, calls need a
+            ``reservation`` that ``reservations`` (a ``ReservationLedger``) knows (row C25).
         max_tools: how many tools a list may have; ``max_message_bytes``: the size of a message.
 
     Raises:
@@ -81,6 +101,9 @@ class Client:
         name: str,
         *,
         # What to connect to
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        auth: Any = None,
         command: str | os.PathLike[str] | None = None,
         args: Sequence[str | os.PathLike[str]] = (),
         env: Mapping[str, str] | None = None,
@@ -92,10 +115,15 @@ class Client:
         concurrency: str | None = None,
         pool_size: int = 16,
         queue_limit: int = 64,
+        allow_http: bool = False,
+        block_private: bool = False,
+        proxies: Mapping[str, str] | None = None,
+        retry_rejected: bool = False,
         # Times
         call_timeout: float | None = 30.0,
         init_timeout: float | None = 60.0,
         probe_timeout: float | None = 10.0,
+        reconnect_delay: float = 1.0,
         fail_fast: bool = False,
         # What to be asked
         on_elicit: OnElicit | None = None,
@@ -105,38 +133,31 @@ class Client:
         on_log: Callable[[str, Any, str | None], object] | None = None,
         on_progress: Progress | None = None,
         on_notification: Callable[[str, dict[str, Any]], object] | None = None,
+        telemetry: Sink | None = None,
+        # What calls may cost
+        prices: Mapping[str, float] | None = None,
+        metered: bool | None = None,
+        reservations: LedgerLike | None = None,
         # Limits
         max_tools: int = 256,
         max_message_bytes: int = 32 * 2**20,
     ) -> None:
         self._name = name
         self._tools = PageCache()
-        self._target = wiring.target(
-            name,
-            command=command,
-            args=args,
-            env=env,
-            cwd=cwd,
-            inherit_env=inherit_env,
-            server=server,
-        )
-        bounds = wiring.limits(
-            name,
-            call_timeout,
-            max_tools,
-            protocol_version=protocol_version,
-            concurrency=concurrency,
-            pool_size=pool_size,
-            queue_limit=queue_limit,
-            init_timeout=init_timeout,
-            probe_timeout=probe_timeout,
-            max_message_bytes=max_message_bytes,
-        )
+        self._web = url is not None
+        web = WebArguments(url, headers, auth, proxies, allow_http, block_private, pool_size)
+        self._target = wiring.target(name, command, args, env, cwd, inherit_env, server, web)
+        window = (protocol_version, concurrency, pool_size, queue_limit, retry_rejected)
+        times = (init_timeout, probe_timeout, reconnect_delay, fail_fast)
+        bounds = wiring.Limits(*window, *times, max_message_bytes)
+        wiring.check_limits(name, bounds, call_timeout, max_tools)
+        self._meter = Meter(prices, metered, reservations)
+        self._param_headers: dict[str, Any] = {}  # per tool, of the last list; replaced whole
         asked = wiring.responder(name, on_elicit, on_sample, roots, max_message_bytes)
         told = wiring.handlers(name, self._tools, (on_log, on_progress, on_notification), asked)
         self._call_timeout, self._init_timeout = call_timeout, init_timeout
-        self._max_tools, self._fail_fast = max_tools, fail_fast
-        self._session = wiring.session(name, self._target, bounds, told)
+        self._max_tools = max_tools
+        self._session = wiring.session(name, self._target, bounds, told, telemetry)
         self._finalizer = weakref.finalize(self, stop_when_collected, self._session)
         self._finalizer.atexit = False  # at the interpreter's exit the session stops itself
 
@@ -167,7 +188,7 @@ class Client:
 
         Raises:
             NotReady: the time was up, or the client was stopped or never started.
-            ConnectFailed: connecting failed, for good.
+            ConnectFailed: connecting failed, for good, or with ``fail_fast``.
         """
         left_out = isinstance(timeout, Default)
         deadline = self._deadline(timeout, self._init_timeout)
@@ -187,7 +208,8 @@ class Client:
             ready = True
         except NotReady as error:
             reason = f"the server was not ready within {self._init_timeout} s (init_timeout)"
-            raise ConnectFailed(reason) from error
+            last = self._session.status().error
+            raise ConnectFailed(f"{reason}: {last}" if last else reason) from error
         finally:
             if not ready:
                 self.stop()
@@ -219,9 +241,18 @@ class Client:
             return []
         if refresh:
             self._tools.drop()
-        lasting = self._session.era == "legacy"
+        legacy = self._session.era == "legacy"
+        lasting = legacy and (not capability.get("listChanged") or self._session.streaming)
         fetch = partial(self._page, "tools/list", "tools", deadline, lasting)
-        return self._tools.entries("tools/list", fetch, self._max_tools, read_tool)
+        web = self._web and not legacy
+        reader = read_web_tool if web else read_tool
+        found = self._tools.entries("tools/list", fetch, self._max_tools, reader)
+        if web:
+            from raxol_sync.schema.headers import header_paths  # the rest of schema comes with it
+
+            paths = {tool.name: header_paths(tool.input_schema) for tool in found}
+            self._param_headers = {name: path for name, path in paths.items() if path}
+        return found
 
     def call_tool(
         self,
@@ -229,6 +260,7 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: Timeout = DEFAULT,
+        reservation: object = None,
         progress: Progress | None = None,
     ) -> CallResult:
         """Call a tool and return what it gave (row C10). Any name is sent.
@@ -237,15 +269,20 @@ class Client:
 
         Raises:
             TypeError, ValueError: the arguments cannot be JSON; nothing was sent.
-            NotReady, ConnectFailed, Busy, MessageTooLarge: nothing was sent.
+            NotReady, ConnectFailed, Busy, MessageTooLarge, BreakerOpen: nothing was sent.
+            UnmeteredCall, UnknownPrice: nothing was sent (row C25).
             RequestTimeout: no answer in time; the call was cancelled.
             RPCError, InvalidResponse: the server's answer.
             InputRequired: the server asks for what no handler was given for, or one failed.
-            ServerExited: the server went away.
+            ServerExited, ConnectionLost, SessionRejected, HTTPStatusError: the server, or its
+                session, went away, or it answered without a message.
         """
-        params = _call_params(name, arguments, progress)
+        params = call_params(name, arguments, progress)
         deadline = self._deadline(timeout)
-        result = self._session.request("tools/call", params, deadline, progress=progress)
+        extras = self._extras(params, deadline, reservation)
+        result = self._session.request(
+            "tools/call", params, deadline, progress=progress, extras=extras
+        )
         return read("tools/call", CallResult.from_wire, result)
 
     def submit_tool(
@@ -254,6 +291,7 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: Timeout = DEFAULT,
+        reservation: object = None,
         progress: Progress | None = None,
     ) -> Future[CallResult]:
         """Call a tool without blocking: return a future of its result.
@@ -263,10 +301,13 @@ class Client:
         ``result()`` then raises ``concurrent.futures.CancelledError``. Done callbacks run on the
         client's delivery thread.
         """
-        params = _call_params(name, arguments, progress)
+        params = call_params(name, arguments, progress)
         convert = partial(read, "tools/call", CallResult.from_wire)
         deadline = self._deadline(timeout)
-        return self._session.submit("tools/call", params, deadline, convert, progress=progress)
+        extras = self._extras(params, deadline, reservation)
+        return self._session.submit(
+            "tools/call", params, deadline, convert, progress=progress, extras=extras
+        )
 
     # ------------------------------------------------------------ resources and prompts
 
@@ -282,9 +323,9 @@ class Client:
 
     def read_resource(self, uri: str, *, timeout: Timeout = DEFAULT) -> list[Contents]:
         """Return what a resource holds: usually one item, for a folder several."""
-        params = {"uri": _string("uri", uri)}
+        params = {"uri": string("uri", uri)}
         result = self._session.request("resources/read", params, self._deadline(timeout))
-        return read("resources/read", _contents, result)
+        return read("resources/read", contents, result)
 
     def list_prompts(self, *, timeout: Timeout = DEFAULT) -> list[PromptInfo]:
         """Return the server's prompts, all pages; ``[]`` if it declares none."""
@@ -298,7 +339,7 @@ class Client:
         timeout: Timeout = DEFAULT,
     ) -> PromptMessages:
         """Return a prompt's messages, with its ``description``."""
-        params = _call_params(name, arguments)
+        params = call_params(name, arguments)
         result = self._session.request("prompts/get", params, self._deadline(timeout))
         return read("prompts/get", PromptMessages.from_wire, result)
 
@@ -348,7 +389,7 @@ class Client:
 
         For what has no method of its own here, and for members that its values do not show.
         """
-        return self._session.request(_string("method", method), params, self._deadline(timeout))
+        return self._session.request(string("method", method), params, self._deadline(timeout))
 
     def ping(self, *, timeout: Timeout = DEFAULT) -> None:
         """Ask the server for a sign of life; in the modern era with ``server/discover``."""
@@ -362,6 +403,26 @@ class Client:
         if isinstance(timeout, Default):
             timeout = self._call_timeout if isinstance(default, Default) else default
         return Deadline(check_seconds("timeout", timeout))
+
+    def _extras(self, params: Json, deadline: Deadline, reservation: object) -> Extras:
+        """Return what goes with a call beside its params."""
+        pay = partial(self._meter.check, params["name"], reservation) if self._meter.on else None
+        if not self._web:
+            return Extras(pay=pay)
+
+        def refresh() -> dict[str, str]:  # the server knows another schema than was listed last
+            self.list_tools(timeout=deadline.left(), refresh=True)
+            return self._call_headers(params)
+
+        return Extras(self._call_headers(params), refresh, pay)
+
+    def _call_headers(self, params: Json) -> dict[str, str]:
+        """Return what a modern call over HTTP says of itself in headers (row C30)."""
+        from raxol_sync.client.headers import of_arguments, standard
+
+        found = standard("tools/call", params)
+        paths = self._param_headers.get(params["name"])
+        return {**found, **of_arguments(paths, params.get("arguments"))} if paths else found
 
     def _with_tools(self, status: Status) -> Status:
         return Status(**{**vars(status), "tools": self._tools.count})
@@ -386,28 +447,3 @@ class Client:
             return []
         fetch = partial(self._page, method, key, deadline, True)
         return usable(method, walk(method, fetch, MAX_ITEMS), make)
-
-
-def _call_params(name: str, arguments: object, progress: object = None) -> Json:
-    if progress is not None and not callable(progress):
-        raise TypeError("progress must be callable: (done, total, message)")
-    params: Json = {"name": _string("name", name)}
-    if isinstance(arguments, Mapping):
-        params["arguments"] = dict(arguments)
-    elif arguments is not None:
-        kind = type(arguments).__name__
-        raise TypeError(f"arguments must be a mapping of names to values, not {kind}")
-    return params
-
-
-def _string(word: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{word} must be a string, not {type(value).__name__}")
-    return value
-
-
-def _contents(result: Json) -> list[Contents]:
-    items = result.get("contents")
-    if not isinstance(items, list):
-        raise ValueError("it has no contents list")
-    return [contents_from_wire(item) for item in items]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from raxol_sync.client.frames import Frame
@@ -30,11 +30,17 @@ class Entry:
         frame: its frame, ``None`` until it is sent.
         rounds: how often the server has asked for input before it answers (row C28).
         extra: what those rounds add to the params, encoded; ``None`` without any.
-        state: ``new``, ``queued``, ``sent``, ``asking`` (handlers work on its input) or ``done``.
+        headers: what goes with it in HTTP headers in the modern era, if that is known already.
+        holding: what pays for it (a ``metering.Holding``), ``None`` where it costs nothing.
+        refresh: gives other headers where the server does not agree with these (row C30), once.
+        retried: whether it was sent once more after its session was rejected (row C17).
+        state: ``new``, ``queued``, ``sent``, ``asking`` (handlers work on its input),
+            ``refreshing`` (its headers are) or ``done``.
     """
 
     __slots__ = (
-        "extra", "frame", "id", "method", "params", "progress", "rounds", "state", "token",
+        "extra", "frame", "headers", "holding", "id", "method", "params", "progress", "refresh",
+        "retried", "rounds", "state", "token",
     )  # fmt: skip
 
     def __init__(self, method: str, params: bytes, token: Token, *, progress: bool = False) -> None:
@@ -46,6 +52,10 @@ class Entry:
         self.frame: Frame | None = None
         self.rounds = 0
         self.extra: bytes | None = None
+        self.headers: Mapping[str, str] | None = None
+        self.refresh: Callable[[], Mapping[str, str] | None] | None = None
+        self.holding: Any = None
+        self.retried = False
         self.state = "new"
 
 
@@ -115,6 +125,12 @@ class Settle(NamedTuple):
     error: BaseException | None = None
 
 
+class Refresh(NamedTuple):
+    """Make this request's headers anew, and submit it again."""
+
+    entry: Entry
+
+
 class Deliver(NamedTuple):
     """Hand a notification to its handlers; ``entry`` is the request whose progress it is."""
 
@@ -128,7 +144,9 @@ class Changed(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """Start the server anew and begin with ``initialize``."""
+    """Connect anew at once and begin like this: see ``machine.Opening``."""
+
+    opening: str
 
 
 class Ignored(NamedTuple):
@@ -137,4 +155,4 @@ class Ignored(NamedTuple):
     reason: str
 
 
-Effect = Send | Retract | Settle | Deliver | Changed | Restart | Ignored | Inquiry
+Effect = Send | Retract | Settle | Refresh | Deliver | Changed | Restart | Ignored | Inquiry

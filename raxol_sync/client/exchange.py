@@ -12,8 +12,10 @@ itself. A wait whose time is up takes an outcome that has come (see ``calls``).
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +23,7 @@ from raxol_sync._deadline import Deadline
 from raxol_sync._delivery import DeliveredFuture, Delivery
 from raxol_sync._scheduler import Scheduler
 from raxol_sync.client import frames
-from raxol_sync.client.calls import Progress, Ticket, Waiter
+from raxol_sync.client.calls import PLAIN, Extras, Progress, Ticket, Waiter
 from raxol_sync.client.desk import MAX_HANDLERS
 from raxol_sync.client.effects import (
     Deliver,
@@ -30,19 +32,28 @@ from raxol_sync.client.effects import (
     Failure,
     Ignored,
     Inquiry,
+    Refresh,
     Restart,
     Retract,
     Send,
     Settle,
 )
 from raxol_sync.client.handlers import HandlerPool, Handlers, progress_of
+from raxol_sync.client.link import (
+    Link,
+    as_connect_failed,
+    check_process,
+    on_done,
+    run,
+    settle_holding,
+)
 from raxol_sync.client.machine import Machine
-from raxol_sync.client.results import fresh
-from raxol_sync.client.transport import Transport
+from raxol_sync.client.signals import Signal
 from raxol_sync.errors import (
     INTERNAL_ERROR,
     Busy,
     ConnectFailed,
+    MCPError,
     MessageTooLarge,
     NotReady,
     RequestTimeout,
@@ -60,19 +71,17 @@ MAX_NESTED = 16 * MAX_UNDELIVERED  # ... before the session fails, while a handl
 _PAUSE = 0.05  # seconds; how often a paused reader looks whether it may go on
 
 
-class Link:
-    """One connection of a session. What an older one still says is ignored."""
-
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
-        self.restart = False  # it ended on the probe: begin anew with initialize
-
-
 class Exchange:
     """Requests, futures, notifications. Thread-safe."""
 
     def __init__(
-        self, name: str, machine: Machine, handlers: Handlers, *, concurrency: str, max_bytes: int
+        self,
+        name: str,
+        machine: Machine,
+        handlers: Handlers,
+        *,
+        concurrency: str | None,
+        max_bytes: int,
     ) -> None:
         self._name = name
         self._machine = machine
@@ -86,10 +95,11 @@ class Exchange:
         self._changed = threading.Condition(self._lock)
         self._link: Link | None = None
         self._stopping = False
+        self._process = os.getpid()
         self._delivery = Delivery(f"raxol-sync-{name}-delivery")
         self._pool = HandlerPool(f"raxol-sync-{name}-handler", MAX_HANDLERS)
         # Deadlines of futures run on the timer itself: they settle, and run no user code.
-        self._scheduler = Scheduler(_run, f"raxol-sync-{name}-timer")
+        self._scheduler = Scheduler(run, f"raxol-sync-{name}-timer")
         self._posted = 0  # notifications handed to the delivery thread; written by the reader
         self._handled = 0  # ... of which the handler has returned; written by the delivery thread
         self._nested = 0  # calls that a handler is waiting for; written by the delivery thread
@@ -104,6 +114,7 @@ class Exchange:
         deadline: Deadline,
         *,
         progress: Progress | None = None,
+        extras: Extras = PLAIN,
     ) -> Json:
         """Make a request and wait for its result.
 
@@ -116,7 +127,7 @@ class Exchange:
         """
         nested = self._delivery.is_current()
         waiter = Waiter(nested=nested or self._behind_itself(), progress=progress)
-        entry = self._entry(method, params, waiter, progress)
+        entry = self._entry(method, params, waiter, progress, extras)
         self._nested += nested
         try:
             self._admit(entry, nested)
@@ -128,6 +139,8 @@ class Exchange:
             self._nested -= nested
             if not waiter.settled:  # an interrupt above all
                 self._abandon(entry, "interrupted")
+            if entry.holding is not None:
+                settle_holding(entry.holding, entry, waiter.error)
         return waiter.outcome()
 
     def submit(
@@ -138,16 +151,17 @@ class Exchange:
         convert: Callable[[Json], T],
         *,
         progress: Progress | None = None,
+        extras: Extras = PLAIN,
     ) -> DeliveredFuture[T]:
-        """Make a request and return a future of ``convert(its result)``.
-
-        Raises what ``request`` raises for a request that was not sent; the rest is the future's.
-        """
+        """Make a request and return a future of ``convert(its result)``; raises as ``request``."""
         future: DeliveredFuture[T] = DeliveredFuture(self._delivery.post)
         nested = self._delivery.is_current()
         direct = nested or self._behind_itself()
         ticket = Ticket(future, convert, nested=direct, progress=progress)
-        entry = self._entry(method, params, ticket, progress)
+        entry = self._entry(method, params, ticket, progress, extras)
+        if entry.holding is not None:  # not by the future's own method, which is for users
+            done = partial(on_done, entry.holding, entry, ticket)
+            Future.add_done_callback(future, done)
         future.bind_cancel(partial(self._cancel, entry, ticket))
         if deadline.at is not None:
             expire = partial(self._expire, entry, ticket, deadline.seconds)
@@ -168,6 +182,7 @@ class Exchange:
         params: Mapping[str, Any] | None,
         token: Waiter | Ticket[Any],
         progress: Progress | None,
+        extras: Extras,
     ) -> Entry:
         encoded = frames.encode_params(params)
         if len(encoded) > self._max_bytes:
@@ -175,13 +190,17 @@ class Exchange:
         wanted = progress is not None or (
             self._handlers.progress is not None and method == "tools/call"
         )
-        return Entry(method, encoded, token, progress=wanted)
+        entry = Entry(method, encoded, token, progress=wanted)
+        entry.headers, entry.refresh = extras.headers, extras.refresh
+        entry.holding = extras.pay() if extras.pay is not None else None
+        return entry
 
     def _admit(self, entry: Entry, nested: bool) -> None:
         """Send a request, or queue it."""
         helping = self._pool.is_current()
+        check_process(self._process)
         with self._lock:
-            if self._machine.state != "ready" or self._link is None:
+            if not self._machine.accepts or self._link is None:
                 link = None
             else:
                 link = self._link
@@ -196,10 +215,8 @@ class Exchange:
             self._perform(link, effects, inline=True)
 
     def _behind_itself(self) -> bool:
-        """Whether an outcome would wait on the delivery thread for a call that waits for it.
-
-        So it is where a handler of a notification made a call whose input this thread gives.
-        """
+        """Whether an outcome would wait on the delivery thread for a call that waits for it."""
+        # So it is where a handler of a notification made a call whose input this thread gives.
         return self._nested > 0 and self._pool.is_current()
 
     def _abandon(self, entry: Entry, reason: str) -> bool:
@@ -228,7 +245,7 @@ class Exchange:
     def _not_usable(self) -> NotReady | ConnectFailed:
         """Return the exception for a request that finds no usable session (row C07)."""
         machine = self._machine
-        if machine.state == "closed" and machine.error is not None and not self._stopping:
+        if machine.state != "ready" and machine.error is not None and not self._stopping:
             return as_connect_failed(machine.error)
         detail = {
             "starting": "start() was not called yet, or has only just begun",
@@ -246,7 +263,7 @@ class Exchange:
                 machine.state,
                 protocol_version=machine.agreement.version if machine.agreement else None,
                 era=machine.era,
-                concurrency=self._concurrency,
+                concurrency=self._concurrency or ("pooled" if machine.pooled else "stateless"),
                 pending=machine.pending,
                 queued=machine.queued,
                 error=str(machine.error) if machine.error is not None else None,
@@ -295,6 +312,8 @@ class Exchange:
                 self._hand_over(effect, ordered)
             elif isinstance(effect, Deliver):
                 self._deliver(effect)
+            elif isinstance(effect, Refresh):
+                self._pool.post(partial(self._refresh, effect.entry))
             elif isinstance(effect, Ignored):
                 _log.debug("< %s: ignored %s", self._name, effect.reason)
             elif isinstance(effect, Inquiry):
@@ -303,6 +322,20 @@ class Exchange:
                 writes = True
         if writes:
             link.transport.flush(inline=inline)
+
+    def _refresh(self, entry: Entry) -> None:
+        """Make a request's headers anew and submit it again (row C30)."""
+        refresh, entry.refresh = entry.refresh, None
+        try:
+            entry.headers = refresh() if refresh is not None else None
+            self._admit(entry, False)
+        except MCPError as error:
+            with self._lock:
+                wanted = self._machine.abandon(entry, "no headers") is not None
+                if wanted:
+                    entry.token.store(None, error)
+            if wanted:
+                entry.token.release()
 
     def _hand_over(self, settle: Settle, ordered: bool) -> None:
         token: Any = settle.entry.token
@@ -315,7 +348,7 @@ class Exchange:
 
     # ------------------------------------------------------------ what the server sends
 
-    def _receive(self, link: Link, message: Incoming) -> None:
+    def _receive(self, link: Link, message: Incoming | Signal) -> None:
         """Take a message; called by the transport, in order, on one thread."""
         with self._lock:
             if link is not self._link:
@@ -323,6 +356,7 @@ class Exchange:
             before = self._machine.state
             effects = self._machine.receive(message)
             self._put(link, effects)
+            self._restart(link, effects)
             if self._machine.state != before:
                 self._changed.notify_all()
         self._perform(link, effects, inline=False, ordered=True)
@@ -335,11 +369,18 @@ class Exchange:
             if link is not self._link:
                 return
             effects = self._machine.lost(error)
-            link.restart = any(isinstance(effect, Restart) for effect in effects)
             self._put(link, effects)
+            self._restart(link, effects)
             self._link = None
             self._changed.notify_all()
         self._perform(link, [e for e in effects if isinstance(e, Settle)], inline=False)
+
+    def _restart(self, link: Link, effects: list[Effect]) -> None:
+        """Under the lock: if the machine wants another connection, this one is over."""
+        if effects and isinstance(effects[-1], Restart):
+            link.restart = effects[-1].opening
+            self._link = None
+            self._changed.notify_all()
 
     def _deliver(self, note: Deliver) -> None:
         """Queue a notification's handlers, in order."""
@@ -405,16 +446,3 @@ class Exchange:
                 return
             self._room.clear()
             self._room.wait(_PAUSE)
-
-
-def _run(action: Callable[[], object]) -> None:
-    action()
-
-
-def as_connect_failed(error: BaseException) -> ConnectFailed:
-    """Return why there is no session, as an exception of the caller's own."""
-    if isinstance(error, ConnectFailed):
-        return fresh(error)
-    failed = ConnectFailed(str(error))
-    failed.__cause__ = error
-    return failed

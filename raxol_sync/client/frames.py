@@ -22,15 +22,19 @@ class Frame:
         method: the method, ``""`` for an answer.
         data: the whole line.
         written: how many bytes each write took; whoever writes it appends.
+        headers: what a modern request says of itself in HTTP headers; ``None``: not made yet.
+        reason: why the request was given up, ``""`` while it is not.
     """
 
-    __slots__ = ("data", "id", "method", "written")
+    __slots__ = ("data", "headers", "id", "method", "reason", "written")
 
     def __init__(self, data: bytes, method: str = "", request_id: int | None = None) -> None:
         self.data = data
         self.method = method
         self.id = request_id
         self.written: list[int] = []
+        self.headers: Mapping[str, str] | None = None
+        self.reason = ""
 
 
 def encode_params(params: Mapping[str, object] | None) -> bytes:

@@ -63,18 +63,13 @@ class ClientGroup:
             options: for every ``Client``: ``call_timeout=``, ``on_log=``, ...
 
         Raises:
-            InvalidSpec: a server is not described, is reached over HTTP (which is not built yet),
-                or needs a variable that is not set.
+            InvalidSpec: a server is not described, or needs a variable that is not set.
         """
         clients: dict[str, Client] = {}
         for name, entry in read_config(source).items():
-            given = resolve(name, entry)
-            if "url" in given:
-                raise InvalidSpec(
-                    f"server {name!r} has a url, and HTTP is not built yet; "
-                    'leave it out, or mark it "disabled": true'
-                )
-            clients[name] = Client(name, **{**options, **given})
+            # A server that cannot be reached must not keep the others' users waiting.
+            given = {"fail_fast": True, **options, **resolve(name, entry)}
+            clients[name] = Client(name, **given)
         return cls(clients, strict=strict)
 
     @property

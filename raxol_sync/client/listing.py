@@ -97,6 +97,18 @@ def read_tool(item: Json) -> ToolInfo:
     return replace(tool, description=_cut(tool.description))
 
 
+def read_web_tool(item: Json) -> ToolInfo:
+    """As ``read_tool``, and over HTTP a tool's ``x-mcp-header`` must be usable (rows C09, C30)."""
+    from raxol_sync.schema.headers import header_problems  # the rest of schema comes with it
+
+    tool = read_tool(item)
+    problems = header_problems(tool.input_schema)
+    if problems:
+        _log.warning("< tools/list: left out the tool %s: %s", tool.name, problems[0][:200])
+        raise ValueError("its x-mcp-header is not valid")
+    return tool
+
+
 def _cut(text: str) -> str:
     """Return text cut at 8,192 bytes, on a character's boundary."""
     if len(text) <= MAX_DESCRIPTION // 4:

@@ -14,7 +14,7 @@ wire is the order decided here.
    ``initialize``, or with neither. ``silence`` says that the probe's time is up; then both are open
    and the probe's answer still wins if it comes first.
 5. Nothing that a peer sends raises here.
-6. What the server asks for is kept by the ``Desk``: see there.
+6. What the server asks for is kept by the ``Desk``: see there. What HTTP adds: ``web_machine``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from raxol_sync.client.effects import (
 )
 from raxol_sync.client.greeting import Greeting, declares_nothing
 from raxol_sync.client.results import fresh, outcome_of
+from raxol_sync.client.signals import Signal
 from raxol_sync.errors import (
     INTERNAL_ERROR,
     Busy,
@@ -52,7 +53,8 @@ from raxol_sync.protocol import negotiation, versions, wire
 from raxol_sync.protocol.negotiation import Agreement, Hopeless, Legacy, Modern, Retry
 from raxol_sync.protocol.wire import Incoming, Malformed, Notification, Request, Response
 
-Opening = Literal["discover", "initialize", "modern"]
+Opening = Literal["discover", "initialize", "modern", "sse"]
+"""How to begin: with the probe, with ``initialize``, at once, or on the older HTTP transport."""
 
 
 class Machine:
@@ -64,6 +66,8 @@ class Machine:
         described: the server itself has said what the agreement holds.
         era: ``legacy``, ``modern``, ``None`` before it is known.
         error: why the session failed, ``None`` while it has not.
+        proven: a request was answered in this session.
+        streaming: a stream carries what the server says unasked.
     """
 
     def __init__(
@@ -93,6 +97,8 @@ class Machine:
         self._queue_limit = queue_limit
         self._greeting = Greeting(client_info, capabilities)
         self._pinned = pinned
+        self.proven = False
+        self.streaming = True
         self._last_id = 0
         self._pending: dict[int | str, Entry] = {}
         self._queue: deque[Entry] = deque()
@@ -129,6 +135,16 @@ class Machine:
         return len(self._pending) >= self._window
 
     @property
+    def pooled(self) -> bool:
+        """Whether this is a session of a legacy server over HTTP."""
+        return False
+
+    @property
+    def accepts(self) -> bool:
+        """Whether a request may be submitted now."""
+        return self.state == "ready"
+
+    @property
     def probing(self) -> bool:
         """Whether only the probe is open: its silence means ``initialize``."""
         unpinned = self._pinned is None
@@ -140,6 +156,8 @@ class Machine:
         """Begin a session on a fresh transport."""
         self._probe_id = self._init_id = self._refused = None
         self._probed = self._retried = False
+        self.proven = False
+        self.era, self.agreement, self._meta = None, None, None
         if opening == "modern":
             self.state = "initializing"
             effects = self._agree("modern", Agreement(versions.MODERN.name, {}, {}, None))
@@ -159,7 +177,7 @@ class Machine:
         fresh = self.state == "initializing" and self._probed and not self._restarted
         if fresh and self._pinned is None and isinstance(error, ServerExited):
             self._restarted = True
-            return [Restart()]
+            return [Restart("initialize")]
         return self.fail(error)
 
     def fail(self, error: BaseException) -> list[Effect]:
@@ -189,12 +207,12 @@ class Machine:
             self._meta = self._greeting.meta(self.agreement.version)
 
     def submit(self, entry: Entry, *, patient: bool = True) -> list[Effect]:
-        """Send a request, or queue it. The session must be ready.
+        """Send a request, or queue it. The session must accept it.
 
         Raises:
             Busy: the queue is full, or the window is and ``patient`` is false. Nothing is kept.
         """
-        if not self.full and not self.queued:
+        if self.state == "ready" and not self.full and not self.queued:
             return [self._send(entry)]
         if not patient:
             raise Busy("connection", self._window)
@@ -209,17 +227,18 @@ class Machine:
 
         The caller settles it. What was sent is taken back from the outbox or cancelled on the wire.
         """
-        if entry.state in ("queued", "asking"):
+        if entry.state in ("queued", "asking", "refreshing"):
             if entry.state == "asking":
                 self._desk.give_up(entry)
-            else:
-                (self._again if entry.rounds else self._queue).remove(entry)
+            elif entry.state == "queued":
+                (self._again if entry in self._again else self._queue).remove(entry)
             entry.state = "done"
             return []
         if entry.state != "sent" or entry.id is None or entry.frame is None:
             return None
         del self._pending[entry.id]
         entry.state = "done"
+        entry.frame.reason = reason
         params = {"requestId": entry.id, "reason": reason}
         note = frames.message(wire.notification("notifications/cancelled", params))
         return [Retract(entry.frame, note), *self._promote()]
@@ -242,6 +261,7 @@ class Machine:
         if entry.extra is not None:
             params = frames.with_extras(params, entry.extra)
         entry.frame = frames.request(entry.id, entry.method, params, meta)
+        entry.frame.headers = entry.headers
         self._pending[entry.id] = entry
         entry.state = "sent"
         return Send(entry.frame, entry)
@@ -249,7 +269,7 @@ class Machine:
     def _promote(self) -> list[Effect]:
         """Send what the window has room for, oldest first."""
         sent: list[Effect] = []
-        while self.queued and not self.full:
+        while self.queued and not self.full and self.state == "ready":
             sent.append(self._send((self._again or self._queue).popleft()))
         return sent
 
@@ -282,8 +302,8 @@ class Machine:
 
     # ------------------------------------------------------------ what the peer sends
 
-    def receive(self, message: Incoming) -> list[Effect]:
-        """Take one message of the peer's."""
+    def receive(self, message: Incoming | Signal) -> list[Effect]:
+        """Take one message of the peer's, or what the transport has to say."""
         if self.state == "closed":
             return []
         if isinstance(message, Response):
@@ -292,7 +312,7 @@ class Machine:
             return self._on_notification(message)
         if isinstance(message, Request):
             return self._on_request(message)
-        return self._on_malformed(message)
+        return self._on_malformed(message) if isinstance(message, Malformed) else []
 
     def _on_response(self, answer: Response) -> list[Effect]:
         if answer.id is None:
@@ -311,6 +331,7 @@ class Machine:
             return self._on_input_required(entry, result, error)
         entry.state = "done"
         settle = Settle(entry, result, error)
+        self.proven = True
         return [settle, *self._promote()] if self._queue or self._again else [settle]
 
     def _on_notification(self, note: Notification) -> list[Effect]:
@@ -392,12 +413,15 @@ class Machine:
                 self._refused = verdict.reason  # the probe is still open and may yet say modern
                 return []
             return self.fail(ConnectFailed(verdict.reason))
-        effects = self._agree("legacy", verdict)
+        return self._greeted(verdict)
+
+    def _greeted(self, agreement: Agreement) -> list[Effect]:
         ready = frames.message(wire.notification("notifications/initialized"))
-        return [Send(ready), *effects]
+        return [Send(ready), *self._agree("legacy", agreement)]
 
     def _agree(self, era: versions.Era, agreement: Agreement) -> list[Effect]:
         self._probe_id = self._init_id = None
+        self._restarted = False
         self.era, self.agreement, self.state, self.error = era, agreement, "ready", None
         self.described = True
         self._meta = self._greeting.meta(agreement.version) if era == "modern" else None

@@ -1,7 +1,8 @@
 """The life of a client's connection (rows C02, C05-C07, C19). Floor 3.
 
 One thread per session, the *supervisor*, connects, watches the handshake's deadlines, and closes a
-connection that was lost. It decides nothing that the machine decides. Later it will reconnect.
+connection that was lost, and connects anew after a while (row C15). It decides nothing that the
+machine decides.
 """
 
 from __future__ import annotations
@@ -9,19 +10,25 @@ from __future__ import annotations
 import _thread
 import atexit
 import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable
+from typing import Protocol, cast
 
-from raxol_sync._deadline import Deadline
+from raxol_sync._deadline import Deadline, now
+from raxol_sync.client.backoff import Backoff
 from raxol_sync.client.effects import Effect, Settle
-from raxol_sync.client.exchange import Exchange, Link
+from raxol_sync.client.exchange import Exchange
 from raxol_sync.client.handlers import Handlers
+from raxol_sync.client.link import Link, check_process
 from raxol_sync.client.machine import Machine, Opening
 from raxol_sync.client.transport import Transport
-from raxol_sync.errors import ConnectFailed, InvalidResponse, NotReady
+from raxol_sync.client.verdicts import is_terminal
+from raxol_sync.errors import ConnectFailed, InvalidResponse, MCPError, NotReady
 from raxol_sync.protocol.negotiation import Agreement, Modern, discovered, judge_discover
 from raxol_sync.protocol.wire import Response
+from raxol_sync.telemetry import Sink, Telemetry
 from raxol_sync.values import Status
 
 _log = logging.getLogger("raxol_sync.client")
@@ -29,7 +36,21 @@ _log = logging.getLogger("raxol_sync.client")
 STOP_TIME = 10.0  # seconds; by then a process that resists was killed and reaped
 KILL_TIME = 5.0  # seconds to kill a process and to join what served it
 HANDLER_TIME = 1.0  # seconds; a person who is asked something may take much longer
+PROVEN_TIME = 60.0  # seconds of being ready, after which the next delay is the first one again
 GRACE = 0.5  # seconds that a wait for the handshake outlasts the handshake's own deadline
+
+
+class Memory(Protocol):
+    """What is known of a server from earlier connections: how to begin with it (row C22)."""
+
+    def opening(self) -> Opening:
+        """Return how to begin."""
+
+    def worked(self, opening: str, era: str | None, again: bool) -> None:
+        """A session has become ready; ``again``: it was begun anew at once, like this."""
+
+    def failed(self, opening: str, again: bool) -> None:
+        """A session ended that was never ready."""
 
 
 class Session(Exchange):
@@ -40,28 +61,36 @@ class Session(Exchange):
         name: str,
         machine: Machine,
         handlers: Handlers,
-        connect: Callable[[], Transport],
+        connect: Callable[[str], Transport],
         *,
-        concurrency: str,
+        concurrency: str | None,
         max_bytes: int,
-        opening: Callable[[], Opening],
+        memory: Memory,
         init_timeout: float | None,
         probe_timeout: float | None,
-        restarted: Callable[[bool], object] = lambda worked: None,
+        reconnect_delay: float = 1.0,
+        fail_fast: bool = False,
+        telemetry: Sink | None = None,
     ) -> None:
         """Nothing is started yet.
 
         Args:
-            connect: returns a fresh transport that is not started.
-            opening: how to begin: with a probe, with ``initialize``, or at once.
-            restarted: told whether beginning with ``initialize`` worked.
+            connect: returns a fresh transport that is not started, for an opening.
+            memory: how to begin.
+            reconnect_delay: seconds before the first retry of a failed connect.
+            fail_fast: nobody who waits for the session waits for retries.
+            telemetry: told when a session is ready and when it has ended.
         """
         super().__init__(name, machine, handlers, concurrency=concurrency, max_bytes=max_bytes)
         self._connect = connect
-        self._opening = opening
-        self._restarted = restarted
+        self._memory = memory
         self._init_timeout = init_timeout
         self._probe_timeout = probe_timeout
+        self._fail_fast = fail_fast
+        self._telemetry = Telemetry(telemetry, f"raxol-sync-{name}-telemetry")
+        self._terminal = False  # there will be no session; guarded by _lock
+        self._closing = threading.Event()  # ends the wait for a retry
+        self._backoff = Backoff(reconnect_delay, self._closing)
         self._supervisor: threading.Thread | None = None
         self._stopper: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -85,6 +114,11 @@ class Session(Exchange):
             return machine.agreement
 
     @property
+    def streaming(self) -> bool:
+        """Whether what the server says unasked reaches this client."""
+        return self._machine.streaming
+
+    @property
     def era(self) -> str | None:
         """``legacy`` or ``modern``, ``None`` before it is known."""
         return self._machine.era
@@ -104,6 +138,7 @@ class Session(Exchange):
     def start(self) -> None:
         """Connect in the background. Twice is harmless; after ``stop`` it is ``NotReady``."""
         deadline = Deadline(self._init_timeout)
+        check_process(self._process)
         with self._lock:
             stopping = self._stopping
             begins = self._supervisor is None and not stopping
@@ -127,38 +162,77 @@ class Session(Exchange):
 
         Raises:
             NotReady: the time was up, or the client was stopped or never started.
-            ConnectFailed: there is no session and there will be none.
+            ConnectFailed: there is no session and there will be none, or nobody shall wait for it.
         """
+        check_process(self._process)
         end = Deadline(None if deadline.seconds is None else deadline.at_most(4e6) + grace)
+        hopeless = False
         with self._changed:
-            while self._machine.state in ("starting", "initializing"):
-                if self._stopping or self._supervisor is None or end.expired():
+            while self._machine.state != "ready":
+                failed = self._machine.state == "closed" and self._machine.error is not None
+                hopeless = self._terminal or (failed and self._fail_fast)
+                if self._stopping or self._supervisor is None or hopeless or end.expired():
                     break
                 self._changed.wait(end.left())
             ready = self._machine.state == "ready"
-        if not ready:
+        if ready:
+            return self.status()
+        if hopeless or self._stopping or self._supervisor is None:
             raise self._not_usable()
-        return self.status()
+        status = self.status()
+        reason = f"time is up; the last attempt failed: {status.error}" if status.error else ""
+        raise NotReady(status.state, status=status, detail=reason)
 
     # ------------------------------------------------------------ the supervisor
 
     def _supervise(self, deadline: Deadline) -> None:
-        opening = self._opening()
-        again = False
         while True:
-            link = Link(self._connect())
-            worked = False
-            if self._open(link, opening):
-                worked = self._watch(link, deadline, first_ready=again)
-            stopping = self._stopping
-            link.transport.close(
-                self._stop_by if stopping else Deadline(STOP_TIME), lost=not stopping
-            )
-            if stopping or not link.restart:
-                break
-            opening, again = "initialize", True
-        if opening == "initialize" and not worked:
-            self._restarted(False)
+            if self._run_session(deadline):
+                self._backoff.reset()
+            with self._lock:
+                ended = self._machine.state == "closed"
+                self._terminal = ended and is_terminal(self._machine.error)
+                over = self._stopping or self._terminal
+                self._changed.notify_all()
+            if over or not self._backoff.wait():
+                return
+            deadline = Deadline(self._init_timeout)
+
+    def _run_session(self, deadline: Deadline) -> bool:
+        """Have a session, to its end; return whether it has proved itself."""
+        opening, again = self._memory.opening(), False
+        while True:
+            link = self._link_up(opening)
+            since = None
+            if link is not None:
+                since = self._watch(link, deadline, opening, again)
+                stopping = self._stopping
+                end = self._stop_by if stopping else Deadline(STOP_TIME)
+                link.transport.close(end, lost=not stopping)
+            cause = type(self._machine.error).__name__ if self._machine.error else None
+            self._telemetry.emit("session_ended", name=self._name, error=cause)
+            if since is None and not self._stopping and (link is None or link.restart is None):
+                self._memory.failed(opening, again)
+            if self._stopping or link is None or link.restart is None:
+                return since is not None and (self._machine.proven or now() - since >= PROVEN_TIME)
+            if self._machine.state == "closed":
+                deadline = Deadline(self._init_timeout)
+            opening, again = cast(Opening, link.restart), True
+
+    def _link_up(self, opening: Opening) -> Link | None:
+        """Make a connection and begin on it; ``None`` if it cannot be."""
+        try:
+            link = Link(self._connect(opening))
+        except MCPError as error:
+            with self._lock:
+                if not self._stopping:
+                    self._machine.fail(error)
+                    self._changed.notify_all()
+            return None
+        if self._open(link, opening):
+            return link
+        link.transport.close(Deadline(STOP_TIME), lost=True)
+        return None
 
     def _open(self, link: Link, opening: Opening) -> bool:
         """Start a transport and the handshake on it; return false if it cannot be."""
@@ -181,25 +255,37 @@ class Session(Exchange):
         self._act(link, lambda: self._machine.begin(opening))
         return True
 
-    def _watch(self, link: Link, deadline: Deadline, *, first_ready: bool) -> bool:
+    def _watch(self, link: Link, deadline: Deadline, opening: str, again: bool) -> float | None:
         """Wait for the handshake, with its deadlines, then for the end of this link.
 
-        Return whether the session was ready. ``first_ready``: tell ``restarted`` when it is.
+        Return since when the session was ready, ``None`` if it never was.
         """
         probe = Deadline(self._probe_timeout)
+        since: float | None = None
         ready = False
         while (due := self._due(link, deadline, probe, ready)) is not None:
             if due == "ready":
-                ready = True
-                if first_ready:
-                    self._restarted(True)
+                ready, since = True, since or now()
+                status = self.status()
+                self._telemetry.emit(
+                    "session_ready",
+                    name=self._name,
+                    era=status.era,
+                    version=status.protocol_version,
+                )
+                self._memory.worked(opening, self._machine.era, again)
+            elif due == "rejected":  # a handshake begins anew, on this link
+                ready, deadline = False, Deadline(self._init_timeout)
             elif due == "silence":
                 _log.debug("= %s: no answer to server/discover: initialize", self._name)
                 self._act(link, self._machine.silence)
             else:
                 waited = f"no answer to the handshake within {deadline.seconds:g} s (init_timeout)"
                 self._fail(link, ConnectFailed(waited))
-        return ready
+        if since is None and self._stopping and self._machine.agreement is not None:
+            # It was stopped so soon after that this thread has not seen it ready.
+            self._memory.worked(opening, self._machine.era, again)
+        return since
 
     def _due(self, link: Link, deadline: Deadline, probe: Deadline, was_ready: bool) -> str | None:
         """Wait until something is to be done; return ``None`` once this link is over."""
@@ -210,6 +296,8 @@ class Session(Exchange):
                     if not was_ready:
                         return "ready"
                     self._changed.wait()
+                elif was_ready:
+                    return "rejected"
                 elif deadline.expired():
                     return "expired"
                 elif machine.probing and probe.expired():
@@ -244,6 +332,9 @@ class Session(Exchange):
         Idempotent, callable from handlers; a second caller waits for the first.
         """
         deadline = Deadline(seconds)
+        if os.getpid() != self._process:
+            return  # in a child of os.fork there is nothing of it
+        self._closing.set()
         with self._lock:
             first, self._stopping = not self._stopping, True
             effects: list[Effect] = []
@@ -273,6 +364,7 @@ class Session(Exchange):
             # The deadline bounds how long it is polite; killing takes it a little longer.
             supervisor.join(deadline.at_most(4e6) + KILL_TIME)
         self._scheduler.close(deadline)
+        self._telemetry.close(Deadline(deadline.at_most(HANDLER_TIME)))
         pool_ended = self._pool.close(Deadline(deadline.at_most(HANDLER_TIME)))
         if not self._delivery.close(deadline) or not pool_ended:
             _log.warning("! %s: a handler has not returned; its thread goes on", self._name)
@@ -286,6 +378,10 @@ class Session(Exchange):
 
 # Sessions to end when the interpreter exits.
 _live: weakref.WeakSet[Session] = weakref.WeakSet()
+
+if hasattr(os, "register_at_fork"):
+    # A child has none of their threads and must not end its parent's servers.
+    os.register_at_fork(after_in_child=_live.clear)
 
 EXIT_TIME = 3.0  # seconds for a session at the interpreter's exit
 

@@ -24,14 +24,15 @@ def check_name(name: object) -> str:
     return name
 
 
-def check_target(name: str, command: object, server: object) -> None:
-    """Exactly one of ``command`` and ``server`` says what to connect to."""
-    given = [
-        word for word, value in (("command", command), ("server", server)) if value is not None
-    ]
+def check_target(name: str, command: object, server: object, url: object = None) -> None:
+    """Exactly one of ``command``, ``url`` and ``server`` says what to connect to."""
+    named = (("command", command), ("url", url), ("server", server))
+    given = [word for word, value in named if value is not None]
     if len(given) != 1:
         found = " and ".join(f"{word}=" for word in given) or "none"
-        raise InvalidSpec(f"client {name!r} needs exactly one of command= and server=, not {found}")
+        raise InvalidSpec(
+            f"client {name!r} needs exactly one of command=, url= and server=, not {found}"
+        )
     if command is not None and (not isinstance(command, (str, os.PathLike)) or not str(command)):
         raise InvalidSpec(
             f"client {name!r}: command= must name a program, its arguments go in args="

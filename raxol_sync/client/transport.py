@@ -1,7 +1,7 @@
 """What a client's transport must do. Floor 2.
 
-A transport carries frames both ways and knows no rule of the protocol. ``stdio`` and ``memory``
-implement this; HTTP will.
+A transport carries frames both ways and knows no rule of the protocol: see ``stdio``, ``memory``,
+``http`` and ``http_sse``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Protocol
 
 from raxol_sync._deadline import Deadline
 from raxol_sync.client.frames import Frame
+from raxol_sync.client.signals import Signal
 from raxol_sync.protocol.wire import Incoming
 
-OnMessage = Callable[[Incoming], None]
+OnMessage = Callable[[Incoming | Signal], None]
 OnLost = Callable[[BaseException], None]
 
 
@@ -37,7 +38,10 @@ class Transport(Protocol):
         """
 
     def retract(self, frame: Frame) -> bool:
-        """Take a frame back that no byte has left of; return whether it could be done."""
+        """Take a frame back that no byte has left of; return whether it could be done.
+
+        Over HTTP also one that has left, as far as closing its response cancels it.
+        """
 
     def flush(self, *, inline: bool) -> None:
         """Send what is queued, soon. Never blocks. ``inline``: this thread may do it itself."""

@@ -10,65 +10,77 @@ from typing import Any
 
 from raxol_sync._version import __version__
 from raxol_sync.client import spec
+from raxol_sync.client.arguments import WebArguments
 from raxol_sync.client.greeting import declares_nothing
 from raxol_sync.client.handlers import Handlers
 from raxol_sync.client.listing import PageCache
-from raxol_sync.client.machine import Machine, Opening
+from raxol_sync.client.machine import Machine
+from raxol_sync.client.memories import FixedMemory, HttpMemory, StdioMemory
 from raxol_sync.client.memory import MemoryTransport, ServerLike
 from raxol_sync.client.responder import Responder
-from raxol_sync.client.session import Session
-from raxol_sync.client.stdio import (
-    Command,
-    StdioTransport,
-    exits_on_probe,
-    remember_exit_on_probe,
-)
+from raxol_sync.client.session import Memory, Session
+from raxol_sync.client.stdio import Command, StdioTransport
 from raxol_sync.client.transport import Transport
-from raxol_sync.errors import INVALID_PARAMS, METHOD_NOT_FOUND
+from raxol_sync.errors import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    InvalidSpec,
+)
 from raxol_sync.protocol.versions import LEGACY_NAMES
-
-Restarted = Callable[[bool], object]
+from raxol_sync.telemetry import Sink
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to connect to: a command or a server object. Checked (row C01)."""
+    """What to connect to: a command, a URL or a server object. Checked (row C01)."""
 
     command: Command | None
     server: ServerLike | None
+    plan: Any = None  # an HttpPlan
 
     @property
     def kind(self) -> str:
         """How it is reached, in words."""
+        if self.plan is not None:
+            return "http"
         return "in process" if self.command is None else "stdio"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How a session behaves; times in seconds. Checked."""
+    """How a session behaves; times in seconds. ``check_limits`` checks it."""
 
     protocol_version: str | None
     concurrency: str | None
     pool_size: int
     queue_limit: int
+    retry_rejected: bool
     init_timeout: float | None
     probe_timeout: float | None
+    reconnect_delay: float
+    fail_fast: bool
     max_message_bytes: int
 
 
 def target(
     name: str,
-    *,
     command: Any,
     args: Any,
     env: Any,
     cwd: Any,
     inherit_env: bool,
     server: ServerLike | None,
+    web: WebArguments,
 ) -> Target:
     """Return what to connect to; ``InvalidSpec`` if that is not exactly one thing."""
     spec.check_name(name)
-    spec.check_target(name, command, server)
+    spec.check_target(name, command, server, web.url)
+    if web.url is not None:
+        from raxol_sync.client.web_wiring import make_plan  # only who needs HTTP loads it
+
+        return Target(None, None, make_plan(name, web))
+    if web.headers is not None or web.auth is not None:
+        raise InvalidSpec(f"client {name!r}: headers= and auth= go with url= only")
     if command is None:
         # A server of ours that has sensitive tools and no policy is not served, here as elsewhere.
         require_authorizer = getattr(server, "require_authorizer", None)
@@ -80,17 +92,16 @@ def target(
     return Target(Command(os.fspath(command), arguments, variables, folder, inherit_env), None)
 
 
-def limits(name: str, call_timeout: object, max_tools: object, **given: Any) -> Limits:
+def check_limits(name: str, found: Limits, call_timeout: object, max_tools: object) -> Limits:
     """Return the limits; ``InvalidSpec`` for a value that cannot be one."""
-    found = Limits(**given)
     spec.check_choice(name, "concurrency", found.concurrency, spec.CONCURRENCY)
     spec.check_version(name, found.protocol_version)
     counts = ("pool_size", "queue_limit", "max_message_bytes")
-    seconds = ("init_timeout", "probe_timeout")
+    seconds = ("init_timeout", "probe_timeout", "reconnect_delay")
     spec.check_numbers(
         name,
-        {"max_tools": max_tools, **{word: given[word] for word in counts}},
-        {"call_timeout": call_timeout, **{word: given[word] for word in seconds}},
+        {"max_tools": max_tools, **{word: getattr(found, word) for word in counts}},
+        {"call_timeout": call_timeout, **{word: getattr(found, word) for word in seconds}},
     )
     return found
 
@@ -128,62 +139,72 @@ def _on_refused(tools: PageCache, method: str, code: int) -> None:
         tools.drop()
 
 
-def session(name: str, goal: Target, bounds: Limits, told: Handlers) -> Session:
+def session(
+    name: str, goal: Target, bounds: Limits, told: Handlers, telemetry: Sink | None
+) -> Session:
     """Return a session that is not started."""
-    concurrency = bounds.concurrency or "stateless"
-    window = 1 if concurrency == "serialized" else bounds.pool_size
-    machine = Machine(
-        window=window,
-        queue_limit=bounds.queue_limit,
-        client_info=_client_info(),
-        pinned=bounds.protocol_version,
-        handled=told.responder.methods if told.responder else (),
-        capabilities=told.responder.capabilities if told.responder else declares_nothing,
-    )
+    window = 1 if bounds.concurrency == "serialized" else bounds.pool_size
+    asked = told.responder
+    rules: dict[str, Any] = {
+        "window": window,
+        "queue_limit": bounds.queue_limit,
+        "client_info": _client_info(),
+        "pinned": bounds.protocol_version,
+        "handled": asked.methods if asked else (),
+        "capabilities": asked.capabilities if asked else declares_nothing,
+    }
+    machine = Machine(**rules)
+    if goal.plan is not None:
+        from raxol_sync.client.web_machine import WebMachine
+
+        pauses, retries = bounds.concurrency != "stateless", bounds.retry_rejected
+        machine = WebMachine(pauses=pauses, retry_rejected=retries, **rules)
     # A request and its cancellation each, and some room for answers to the server.
     frames = 4 * (window + bounds.queue_limit) + 64
-    opening, restarted = _opening(goal, bounds.protocol_version)
+    listens = bool(asked and asked.methods) or told.notification is not None or told.log is not None
+    wants_stream = listens or bounds.concurrency != "serialized"
     return Session(
         name,
         machine,
         told,
-        _connector(name, goal, bounds.max_message_bytes, frames),
-        concurrency=concurrency,
+        _connector(name, goal, bounds.max_message_bytes, frames, window, wants_stream),
+        concurrency=bounds.concurrency,
         max_bytes=bounds.max_message_bytes,
-        opening=opening,
+        memory=_memory(goal, bounds.protocol_version),
         init_timeout=bounds.init_timeout,
         probe_timeout=bounds.probe_timeout,
-        restarted=restarted,
+        reconnect_delay=bounds.reconnect_delay,
+        fail_fast=bounds.fail_fast,
+        telemetry=telemetry,
     )
 
 
-def _connector(name: str, goal: Target, max_bytes: int, frames: int) -> Callable[[], Transport]:
-    if goal.command is not None:
-        command = goal.command
-        return lambda: StdioTransport(command, name, max_bytes=max_bytes, max_frames=frames)
-    server = goal.server
+def _connector(
+    name: str, goal: Target, max_bytes: int, frames: int, window: int, wants_stream: bool
+) -> Callable[[str], Transport]:
+    """Return what makes a fresh transport, for an opening."""
+    command, server, plan = goal.command, goal.server, goal.plan
+    if plan is not None:
+        sizes = {"window": window, "max_bytes": max_bytes, "max_frames": frames}
+        from raxol_sync.client.web_wiring import make_dialer
+
+        return make_dialer(plan, name, sizes, wants_stream)
+    if command is not None:
+        return lambda opening: StdioTransport(command, name, max_bytes=max_bytes, max_frames=frames)
     assert server is not None
-    return lambda: MemoryTransport(server, name, max_bytes=max_bytes, max_frames=frames)
+    return lambda opening: MemoryTransport(server, name, max_bytes=max_bytes, max_frames=frames)
 
 
-def _opening(goal: Target, pinned: str | None) -> tuple[Callable[[], Opening], Restarted]:
-    """Return how to begin, and what to call when a restart has worked or failed (row C22)."""
-    command = goal.command
+def _memory(goal: Target, pinned: str | None) -> Memory:
+    """Return what knows how to begin (row C22)."""
+    if goal.plan is not None:
+        target = goal.plan.target
+        return HttpMemory((target.origin, target.path), pinned)
     if pinned in LEGACY_NAMES:
-        return lambda: "initialize", _nothing
-    if command is None:
-        return lambda: "modern", _nothing
-    if pinned is not None:
-        return lambda: "discover", _nothing
-
-    def begin() -> Opening:
-        return "initialize" if exits_on_probe(command) else "discover"
-
-    return begin, partial(remember_exit_on_probe, command)
-
-
-def _nothing(worked: bool) -> None:
-    """There is nothing to remember of this kind of connection."""
+        return FixedMemory("initialize")
+    if goal.command is None:
+        return FixedMemory("modern")
+    return FixedMemory("discover") if pinned is not None else StdioMemory(goal.command)
 
 
 def _client_info() -> Mapping[str, str]:

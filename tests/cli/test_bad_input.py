@@ -25,9 +25,6 @@ COMMANDS = {
     "status": ["status"],
 }
 SHOWN = r"\x1b[31mred\x1b]0;title\x07 \x9b2J\u202eturned\x0d over \u2028line"
-NO_HTTP = (
-    "HTTP is not built yet: give the command that starts the server, as in: -- python server.py"
-)
 EXITED = "the server's process exited with status 1"
 TOOLS = "; its tools are add, echo, escapes, wide"
 
@@ -68,14 +65,14 @@ FAULTS: dict[str, tuple[list[str], str, dict[str, str]]] = {
         "add --env TEST_API_KEY",
         {"TEST_API_KEY": "hidden"},
     ),
-    "a URL": (
-        ["https://example.com/mcp", "--header", "authorization: Bearer hidden"],
-        NO_HTTP,
+    "a URL where nobody listens": (
+        ["http://127.0.0.1:9/mcp", "--header", "authorization: Bearer hidden"],
+        "could not connect: connection refused",
         {},
     ),
     "a URL after the dashes": (
-        ["--", "http://localhost:8000/mcp"],
-        NO_HTTP,
+        ["--", "http://127.0.0.1:9/mcp"],
+        "could not connect: connection refused",
         {},
     ),
 }
@@ -234,7 +231,7 @@ def test_a_wrong_usage_is_one_line_and_status_2(case: str) -> None:
 CONFIG = {
     "good": {"command": sys.executable, "args": [odd("good")[2], "${TEST_MODE:-good}"]},
     "needy": {"command": sys.executable, "env": {"KEY": "${TEST_SECRET_KEY}"}},
-    "remote": {"type": "http", "url": "https://example.com/mcp"},
+    "remote": {"type": "http", "url": "http://127.0.0.1:9/mcp"},
     "off": {"command": "x", "disabled": True},
     "odd": {"args": []},
 }
@@ -258,8 +255,7 @@ CONFIG_CASES: dict[str, tuple[list[str], int, str]] = {
     "a URL": (
         ["--server", "remote"],
         1,
-        "server remote is reached by a URL, and HTTP is not built yet: give the command that "
-        "starts the server, as in: -- python server.py",
+        "could not connect: connection refused",
     ),
     "neither command nor URL": (
         ["--server", "odd"],

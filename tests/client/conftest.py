@@ -25,7 +25,8 @@ def serve() -> Iterator[Callable[..., Client]]:
 
     def make(*options: str, **settings: Any) -> Client:
         command = [*settings.pop("command", [sys.executable, "-I", "-S"]), str(PROGRAM), *options]
-        settings = {"call_timeout": 15.0, "init_timeout": 15.0, **settings}
+        defaults = {"call_timeout": 15.0, "init_timeout": 15.0, "fail_fast": True}
+        settings = {**defaults, **settings}
         client = Client("test", command=command[0], args=command[1:], **settings)
         made.append(client)
         return client

@@ -72,10 +72,11 @@ def test_c03_a_missing_variable_is_told_before_anything_starts() -> None:
         ClientGroup.from_config(CONFIG)
 
 
-def test_c03_a_url_is_refused_in_words() -> None:
-    """HTTP is not built yet."""
-    with pytest.raises(InvalidSpec, match="server 'far' has a url, and HTTP is not built yet"):
-        ClientGroup.from_config({"mcpServers": {"far": {"url": "https://example.com"}}})
+def test_c03_a_url_is_a_server_too() -> None:
+    """A server that cannot be reached says why, at once."""
+    config = {"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}
+    with ClientGroup.from_config(config) as group:
+        assert "connection refused" in str(group.status()["far"].error)
 
 
 def test_c03_a_server_that_fails_does_not_stop_the_others() -> None:

@@ -225,14 +225,14 @@ def test_c19_a_server_that_never_answers_ends_the_handshake(serve: Serve) -> Non
 
 def test_c06_a_command_that_does_not_exist_fails_at_once(tmp_path: Path) -> None:
     """The reason names the command and what to do."""
-    client = Client("x", command="no-such-command-anywhere")
+    client = Client("x", command="no-such-command-anywhere", fail_fast=True)
     error = connect_error(client)
     assert "no-such-command-anywhere" in error.reason
     assert "PATH" in error.reason
     plain = tmp_path / "plain.txt"
     plain.write_text("no program")
-    assert "chmod" in connect_error(Client("x", command=plain)).reason
-    missing = Client("x", command=sys.executable, cwd=tmp_path / "nowhere")
+    assert "chmod" in connect_error(Client("x", command=plain, fail_fast=True)).reason
+    missing = Client("x", command=sys.executable, cwd=tmp_path / "nowhere", fail_fast=True)
     assert "cwd=" in connect_error(missing).reason
 
 

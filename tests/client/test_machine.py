@@ -159,7 +159,7 @@ def test_c22_an_exit_on_the_probe_restarts_once() -> None:
     """And never when the revision is pinned, or for another reason than an exit."""
     found = machine()
     found.begin("discover")
-    assert found.lost(ServerExited(1)) == [Restart()]
+    assert found.lost(ServerExited(1)) == [Restart("initialize")]
     found.begin("initialize")
     found.lost(ServerExited(1))
     assert found.state == "closed"

@@ -159,7 +159,7 @@ def test_c06_a_server_that_refuses_the_connection(server: FakeServer) -> None:
         raise ValueError("closed")
 
     server.subscribe = refuse  # type: ignore[method-assign]
-    with pytest.raises(ConnectFailed, match="closed"), Client("x", server=server):
+    with pytest.raises(ConnectFailed, match="closed"), Client("x", server=server, fail_fast=True):
         pass
 
 

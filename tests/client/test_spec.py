@@ -73,7 +73,8 @@ def test_c04_no_secret_in_texts() -> None:
         with pytest.raises(InvalidSpec) as caught:
             Client("x", command="x", **settings)
         assert secret not in str(caught.value)
-    with pytest.raises(Exception) as failed, Client("x", command="no-such", env={"TOKEN": secret}):
+    missing = Client("x", command="no-such", env={"TOKEN": secret}, fail_fast=True)
+    with pytest.raises(Exception) as failed, missing:
         pass
     chain: BaseException | None = failed.value
     while chain is not None:

@@ -57,7 +57,9 @@ def test_c05_status_counts_what_is_under_way() -> None:
 
 def test_c05_status_keeps_why_the_session_failed() -> None:
     """In words, without the environment's values."""
-    client = Client("test", command="no-such-program-anywhere", env={"TOKEN": "s3cret"})
+    client = Client(
+        "test", command="no-such-program-anywhere", env={"TOKEN": "s3cret"}, fail_fast=True
+    )
     client.start()
     try:
         with pytest.raises(Exception, match="no-such-program-anywhere"):

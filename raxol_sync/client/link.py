@@ -1,0 +1,59 @@
+"""A session's connection, and what becomes of requests when it ends. Floor 3."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from raxol_sync.client.calls import Ticket
+from raxol_sync.client.effects import Entry
+from raxol_sync.client.metering import Holding
+from raxol_sync.client.results import fresh
+from raxol_sync.client.transport import Transport
+from raxol_sync.errors import BreakerOpen, Busy, ConnectFailed, NotReady
+
+
+class Link:
+    """One connection of a session. What an older one still says is ignored."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.restart: str | None = None  # it is over: connect anew at once, and begin like this
+
+
+def check_process(process: int) -> None:
+    """Refuse to work in a child of ``os.fork``: threads and connections are its parent's.
+
+    Called before any lock is taken, as that may never be free there. ``process``: the parent's id.
+    """
+    if os.getpid() != process:
+        detail = "it was made before os.fork(); make a client of its own in each process"
+        raise NotReady("closed", detail=detail)
+
+
+def as_connect_failed(error: BaseException) -> ConnectFailed:
+    """Return why there is no session, as an exception of the caller's own."""
+    if isinstance(error, ConnectFailed):
+        return fresh(error)
+    failed = ConnectFailed(str(error))
+    failed.__cause__ = error
+    return failed
+
+
+def settle_holding(holding: Holding, entry: Entry, error: BaseException | None) -> None:
+    """Spend what pays for a request, or give it back where the transport did not get it (C25)."""
+    if entry.id is None or isinstance(error, (Busy, NotReady, BreakerOpen)):
+        holding.give_back()
+    else:
+        holding.spend()
+
+
+def on_done(holding: Holding, entry: Entry, ticket: Ticket[Any], future: object) -> None:
+    """As ``settle_holding``, for a future."""
+    settle_holding(holding, entry, ticket.error)
+
+
+def run(action: Callable[[], object]) -> None:
+    """Run an action at once: for deadlines that settle and run no user code."""
+    action()
