@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from raxol_sync.client.group import ClientGroup
     from raxol_sync.client.metering import ReservationLedger
     from raxol_sync.client.naming import parse_tool_name, tool_name
+    from raxol_sync.client.subscription import ClientSubscription
     from raxol_sync.client.terminal import terminal_elicit
     from raxol_sync.content import (
         Audio,
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
         Cancelled,
         ConnectFailed,
         ConnectionLost,
+        HandlerFailed,
         HTTPStatusError,
         InputRequired,
+        InvalidArguments,
         InvalidResponse,
         InvalidSpec,
         InvalidTool,
@@ -54,7 +57,14 @@ if TYPE_CHECKING:
         UnknownPrice,
         UnmeteredCall,
     )
-    from raxol_sync.inputs import Elicit, Root, Roots, Sample, SampleResult
+    from raxol_sync.inputs import (
+        Elicit,
+        Root,
+        Roots,
+        Sample,
+        SampleResult,
+        URLElicitationRequired,
+    )
     from raxol_sync.policy import (
         ALLOW,
         Ask,
@@ -67,8 +77,11 @@ if TYPE_CHECKING:
     from raxol_sync.registry import Registry
     from raxol_sync.schema import HeaderParam, Param
     from raxol_sync.server.context import Context
+    from raxol_sync.server.http.deployment import Deployment, DeploymentError
+    from raxol_sync.server.http.serving import HTTPService
     from raxol_sync.server.server import Server
     from raxol_sync.server.subscription import Subscription
+    from raxol_sync.tool_use import ToolUse, ToolUseResult
     from raxol_sync.values import (
         CallResult,
         Completion,
@@ -77,6 +90,7 @@ if TYPE_CHECKING:
         PromptMessages,
         ResourceInfo,
         ResourceTemplateInfo,
+        ServerInfo,
         ServerStats,
         Status,
         ToolInfo,
@@ -89,6 +103,7 @@ _HOMES = {
     "Client": "client.client",
     "ClientGroup": "client.group",
     "ReservationLedger": "client.metering",
+    "ClientSubscription": "client.subscription",
     "parse_tool_name": "client.naming",
     "tool_name": "client.naming",
     "terminal_elicit": "client.terminal",
@@ -110,7 +125,9 @@ _HOMES = {
     "ConnectFailed": "errors",
     "ConnectionLost": "errors",
     "HTTPStatusError": "errors",
+    "HandlerFailed": "errors",
     "InputRequired": "errors",
+    "InvalidArguments": "errors",
     "InvalidResponse": "errors",
     "InvalidSpec": "errors",
     "InvalidTool": "errors",
@@ -132,6 +149,7 @@ _HOMES = {
     "Roots": "inputs",
     "Sample": "inputs",
     "SampleResult": "inputs",
+    "URLElicitationRequired": "inputs",
     "ALLOW": "policy",
     "Ask": "policy",
     "AuthorizationContext": "policy",
@@ -143,6 +161,9 @@ _HOMES = {
     "HeaderParam": "schema",
     "Param": "schema",
     "Context": "server.context",
+    "Deployment": "server.http.deployment",
+    "DeploymentError": "server.http.deployment",
+    "HTTPService": "server.http.serving",
     "Server": "server.server",
     "Subscription": "server.subscription",
     "CallResult": "values",
@@ -152,10 +173,13 @@ _HOMES = {
     "PromptMessages": "values",
     "ResourceInfo": "values",
     "ResourceTemplateInfo": "values",
+    "ServerInfo": "values",
     "ServerStats": "values",
     "Status": "values",
     "ToolInfo": "values",
     "ToolResult": "values",
+    "ToolUse": "tool_use",
+    "ToolUseResult": "tool_use",
 }
 
 
@@ -184,6 +208,7 @@ __all__ = [
     "Cancelled",
     "Client",
     "ClientGroup",
+    "ClientSubscription",
     "Completion",
     "ConnectFailed",
     "ConnectionLost",
@@ -191,13 +216,18 @@ __all__ = [
     "Context",
     "DEFAULT",
     "Deny",
+    "Deployment",
+    "DeploymentError",
     "Elicit",
     "ElicitResult",
     "EmbeddedResource",
+    "HTTPService",
     "HTTPStatusError",
+    "HandlerFailed",
     "HeaderParam",
     "Image",
     "InputRequired",
+    "InvalidArguments",
     "InvalidResponse",
     "InvalidSpec",
     "InvalidTool",
@@ -226,6 +256,7 @@ __all__ = [
     "SensitiveToolError",
     "Server",
     "ServerExited",
+    "ServerInfo",
     "ServerStats",
     "SessionRejected",
     "Status",
@@ -236,6 +267,9 @@ __all__ = [
     "ToolError",
     "ToolInfo",
     "ToolResult",
+    "ToolUse",
+    "ToolUseResult",
+    "URLElicitationRequired",
     "UnknownContent",
     "UnknownPrice",
     "UnmeteredCall",

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from raxol_sync.tool_use import ToolUse, ToolUseResult
 
 Json = dict[str, Any]
 
@@ -172,12 +174,14 @@ class Contents:
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a prompt: who speaks (``user`` or ``assistant``) and what.
+    """One message of a prompt, or for a model: who speaks (``user`` or ``assistant``) and what.
 
-    ``content`` may be given as a ``str``, which becomes a ``Text``.
+    ``content`` may be given as a ``str``, which becomes a ``Text``, or as a list of items, which
+    becomes a tuple: one message for a model, one for each item in a prompt. Only messages for a
+    model hold ``ToolUse`` and ``ToolUseResult``.
     """
 
-    content: Content | str
+    content: Content | str | ToolUse | ToolUseResult | Sequence[Content | ToolUse | ToolUseResult]
     role: str = "user"
 
     def __post_init__(self) -> None:
@@ -186,14 +190,28 @@ class Message:
         content: object = self.content
         if isinstance(content, str):
             object.__setattr__(self, "content", Text(content))
-        elif not isinstance(content, CONTENT_TYPES):
-            kind = type(content).__name__
-            raise TypeError(f"a message's content must be a str or a content object, not {kind}")
+            return
+        several = isinstance(content, (list, tuple)) and len(content) > 0
+        items = tuple(content) if isinstance(content, (list, tuple)) and content else (content,)
+        for item in items:
+            if not isinstance(item, (*CONTENT_TYPES, ToolUse, ToolUseResult)):
+                kind = type(item).__name__
+                raise TypeError(
+                    f"a message's content must be a str or a content object, not {kind}"
+                )
+        if several:
+            object.__setattr__(self, "content", items)
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """Its content items: one, or however many were given."""
+        return self.content if isinstance(self.content, tuple) else (self.content,)
 
     def to_wire(self) -> Json:
         """Return the message as the JSON object that goes on the wire."""
-        content = self.content if not isinstance(self.content, str) else Text(self.content)
-        return {"role": self.role, "content": content.to_wire()}
+        items = [item.to_wire() for item in self.items]
+        several = isinstance(self.content, tuple)
+        return {"role": self.role, "content": items if several else items[0]}
 
 
 def content_from_wire(item: object) -> Content:

@@ -8,6 +8,7 @@ from typing import Any
 
 from raxol_sync._version import __version__
 from raxol_sync.client.client import Client
+from raxol_sync.demo_server import server
 from raxol_sync.errors import RequestTimeout
 
 
@@ -32,8 +33,22 @@ def main() -> int:
     ) as client:
         print(f"  it speaks MCP {client.status().protocol_version} ({client.status().era})")
         _show_approvals(client)
-    print("\nThe server has ended, and nothing of it is left. Now read README.md for your own.")
+    _show_http()
+    print("\nThe servers have ended, and nothing of them is left. Now read README.md for your own.")
     return 0
+
+
+def _show_http() -> None:
+    print("\nThe same server over HTTP, in this process:")
+    with server.start_http(port=0, require_authorization=False) as service:
+        print(f"  it is served at {service.url}")
+        with Client("web", url=service.url, on_elicit=_decide) as client:
+            split = client.call_tool("split_bill", {"total": 47.5, "people": 3})
+            print(f"  split_bill(47.5, 3)    {split.structured_content}")
+            counted = client.call_tool("count", {"to": 3}, progress=_print_progress)
+            print(f"  count(3)               {counted.text}")
+            _show_approvals(client)
+    server.close()
 
 
 def _show_offers(client: Client) -> None:

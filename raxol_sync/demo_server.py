@@ -1,6 +1,7 @@
 """The server that ``python -m raxol_sync demo`` starts and calls. Floor 5.
 
-Run it alone with ``python -m raxol_sync.demo_server`` to point another client at it.
+Run it alone with ``python -m raxol_sync.demo_server`` to point another client at it; over HTTP with
+``raxol-sync serve raxol_sync.demo_server --http 8000 --allow-all``.
 """
 
 from __future__ import annotations

@@ -4,11 +4,14 @@ The tree is flat; the groups say who has to act::
 
     MCPError
       InvalidSpec  InvalidTool  SensitiveToolError  the program was put together wrongly
+      InvalidArguments (also a ValueError)
+      DeploymentError
       NotReady  ConnectFailed  ConnectionLost       there is no usable peer
       ServerExited  SessionRejected
       Busy  MessageTooLarge  BreakerOpen            a bound of ours was reached
       RequestTimeout (also a TimeoutError)          the wait ended
       RPCError  InvalidResponse  InputRequired      what the peer answered
+      HandlerFailed (an InputRequired)              a handler of ours gave no usable answer
       HTTPStatusError  RedirectRefused  TargetBlocked   what the peer did, or is
       UnmeteredCall  UnknownPrice                   the caller's own policy
       ToolError                                     a tool's own answer
@@ -31,6 +34,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25 only
+URL_ELICITATION_REQUIRED = -32042  # 2025-11-25 only
 HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
@@ -64,6 +68,23 @@ class InvalidSpec(MCPError):
 
 class InvalidTool(MCPError):
     """Raised when a tool, resource or prompt cannot be registered: its name, schema or hints."""
+
+
+class InvalidArguments(MCPError, ValueError):
+    """Raised when a caller's arguments cannot be written as JSON; nothing was sent.
+
+    Attributes:
+        path: where the thing is, as in ``arguments.when`` or ``arguments.items[2]``.
+        reason: what is wrong with it, and what to do.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the arguments'}: {self.reason}"
 
 
 class SensitiveToolError(MCPError):
@@ -247,6 +268,21 @@ class InputRequired(MCPError):
             {str(r.get("method")) for r in self.requests.values() if isinstance(r, dict)}
         )
         return f"the server asks for input and no handler was given for it: {', '.join(kinds)}"
+
+
+class HandlerFailed(InputRequired):
+    """Raised when a handler gave no usable answer; what it raised is the ``__cause__`` (row C28).
+
+    Attributes:
+        reason: what the handler did, without any value of its answer.
+    """
+
+    def __init__(self, requests: dict[str, Any], reason: str) -> None:
+        super().__init__(requests)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the server asks for input and got no answer: {self.reason}"
 
 
 class ConnectionLost(ConnectFailed):

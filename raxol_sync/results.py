@@ -70,7 +70,7 @@ def prompt_messages(value: object) -> list[Json]:
         Unsendable: it holds something else.
     """
     values = value if isinstance(value, (list, tuple)) else [value]
-    return [_message(item) for item in values]
+    return [message for item in values for message in _messages(item)]
 
 
 def to_text(value: object) -> str:
@@ -103,7 +103,8 @@ def _structured(tool: Tool, value: object) -> Json:
     if value is None and not _declares_output(tool):
         return {"content": [], "isError": False}
     text = [] if value is None else [{"type": "text", "text": to_text(dumped)}]
-    wrapped = tool.wraps_result or not isinstance(dumped, dict)
+    bare = isinstance(dumped, dict) or tool.returns_any_value
+    wrapped = tool.wraps_result or not bare
     structured = {"result": dumped} if wrapped else dumped
     _check(tool, structured)
     return {"content": text, "structuredContent": structured, "isError": False}
@@ -173,14 +174,16 @@ def _contents(uri: str, mime_type: str | None, value: object) -> Json:
     return Contents(uri, text=text, mime_type=mime_type or "application/json").to_wire()
 
 
-def _message(value: object) -> Json:
+def _messages(value: object) -> list[Json]:
     if isinstance(value, Message):
-        return value.to_wire()
+        if not all(isinstance(item, CONTENT_TYPES) for item in value.items):
+            raise Unsendable("a prompt's message cannot hold a ToolUse or a ToolUseResult")
+        return [Message(item, value.role).to_wire() for item in value.items]
     if isinstance(value, (str, *CONTENT_TYPES)):
-        return Message(value).to_wire()
+        return [Message(value).to_wire()]
     if isinstance(value, Mapping):
         try:
-            return message_from_wire(dict(value)).to_wire()
+            return [message_from_wire(dict(value)).to_wire()]
         except ValueError as error:
             raise Unsendable(f"a prompt returned a message that is not valid: {error}") from None
     raise Unsendable(f"a prompt cannot return a {type(value).__name__}; return str or Message")

@@ -34,11 +34,29 @@ EVENTS: dict[str, str] = {
     "client_capabilities_evicted": "conn_id",
     "circuit_opened": "kind, name",
     "circuit_closed": "kind, name",
-    "session_ready": "name, era, version; of a client",
-    "session_ended": "name, error: the exception's class; of a client",
     "events_dropped": "count",
 }
-"""Every event and its fields; ``seconds`` is how long the request took."""
+"""Every event of a server, and its fields; ``seconds`` is how long the request took."""
+
+CLIENT_EVENTS: dict[str, str] = {
+    "session_ready": "name, era, version",
+    "session_rejected": "name: an HTTP server has forgotten the session; a new one is made",
+    "session_ended": "name, error: the exception's class, or None",
+    "reconnecting": "name, attempt, seconds: how long it waits before the next attempt",
+    "request_started": "name, method",
+    "request_finished": "name, method, seconds; is_error for a tool that failed",
+    "request_failed": "name, method, seconds, error: the exception's class; code of an RPCError",
+    "request_cancelled": "name, method, seconds",
+    "request_timed_out": "name, method, seconds",
+    "breaker_opened": "name, origin",
+    "breaker_half_opened": "name, origin: one request is let through",
+    "breaker_closed": "name, origin",
+    "reservation_spent": "name, tool",
+    "reservation_returned": "name, tool: nothing was sent",
+    "call_refused": "name, tool, error: UnmeteredCall or UnknownPrice",
+    "events_dropped": "count",
+}
+"""Every event of a client, and its fields. ``name`` is the client's."""
 
 
 class Telemetry:

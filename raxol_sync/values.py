@@ -7,7 +7,7 @@ not lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from raxol_sync.content import Content, Message, Text, content_from_wire, message_from_wire
@@ -149,6 +149,48 @@ class Completion:
             raise ValueError("a completion value is not a string")
         total = found.get("total")
         return cls(values, total if type(total) is int else None, found.get("hasMore") is True)
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """What a server says of itself, unverified: for people and logs, not for decisions.
+
+    Attributes:
+        name: its name, and with ``version``, ``title``, ``description``, ``website_url`` and
+            ``icons`` its ``serverInfo``; what it leaves out is empty.
+        capabilities: what it offers, as the protocol names it.
+        instructions: how a model should use it, or ``None``.
+        protocol_version: the revision that is spoken with it.
+    """
+
+    name: str = ""
+    version: str = ""
+    title: str | None = None
+    description: str = ""
+    website_url: str | None = None
+    icons: tuple[Mapping[str, Any], ...] = ()
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    instructions: str | None = None
+    protocol_version: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:
+        """The protocol extensions that it speaks: their settings by name."""
+        return _mapping(self.capabilities.get("extensions"))
+
+    @classmethod
+    def from_agreement(
+        cls, version: str, capabilities: Json, info: Json, instructions: str | None
+    ) -> ServerInfo:
+        """Make one of what was agreed with a server."""
+        known = _info(cls, {**info, "name": _text(info.get("name"))}, "name")
+        return replace(
+            known,
+            capabilities=capabilities,
+            instructions=instructions,
+            protocol_version=version,
+        )
 
 
 @dataclass(frozen=True)
@@ -294,6 +336,8 @@ _FIELDS: dict[str, tuple[str, type]] = {
     "uriTemplate": ("uri_template", str),
     "description": ("description", str),
     "title": ("title", str),
+    "version": ("version", str),
+    "websiteUrl": ("website_url", str),
     "mimeType": ("mime_type", str),
     "size": ("size", int),
     "inputSchema": ("input_schema", dict),
@@ -319,6 +363,10 @@ def _info(cls: type[InfoT], item: Json, key: str) -> InfoT:
         elif isinstance(value, kind) and not isinstance(value, bool):
             known[name] = value
     return cls(extra=extra, **known)  # type: ignore[call-arg]  # every Info has it
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _mapping(value: object) -> Json:

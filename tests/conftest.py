@@ -39,6 +39,10 @@ class Peers:
         """The python that has the SDK 2.x."""
         return self.folder / "mcp2" / "bin" / "python"
 
+    def host(self, name: str) -> Path:
+        """A program among the WSGI servers and frameworks: `gunicorn`, `flask`, `python`."""
+        return self.folder / "hosts" / "bin" / name
+
     def python_server(self, name: str) -> Path:
         """The program ``mcp-server-NAME``: `time` or `git`."""
         return self.folder / name / "bin" / f"mcp-server-{name}"
@@ -57,9 +61,9 @@ def _peers_folder() -> Path | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to start when the variable names a folder without the four environments."""
+    """Refuse to start when the variable names a folder without all environments."""
     folder = _peers_folder()
-    for name in ("mcp1", "mcp2", "time", "git") if folder else ():
+    for name in ("mcp1", "mcp2", "time", "git", "hosts") if folder else ():
         python = Path(str(folder), name, "bin", "python")
         if not python.exists():
             raise pytest.UsageError(

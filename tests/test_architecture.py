@@ -24,32 +24,43 @@ PACKAGE = ROOT / "raxol_sync"
 # of those folders: on the lowest floor, because importing anything below them runs them first.
 _BY_FLOOR = {
     0: """
-        errors _deadline _version server client
+        errors _deadline _version server client server.http
     """,
     1: """
-        protocol protocol. content values inputs breaker policy client.machine client.targets
+        protocol protocol. content values inputs tool_use breaker policy client.machine
+        client.targets
         client.frames client.incoming client.naming client.effects client.results client.desk
-        client.greeting server.parking client.headers client.signals
-        client.verdicts client.web_machine
+        client.greeting server.parking server.older client.headers client.signals
+        client.verdicts client.web_machine client.listens client.unsendable
+        server.http.host server.http.status server.http.headers server.http.guard
+        server.http.body server.http.events
     """,
     2: """
         registry definitions definitions. results schema schema. telemetry _scheduler _delivery
-        _futures server.workers server.outbox server.connections client.transport client.metering
+        server.web server.web. server.ending
+        _futures server.workers server.outbox server.connections server.channel server.batch
+        server.forks server.http.presence server.http.replies server.http.cors
+        client.transport client.metering
         client.outbox client.calls client.spec client.listing client.config client.handlers
         client.responder client.terminal server.owners circuits client.backoff client.eras
-        client.guard client.params client.handle client.arguments
+        client.guard client.params client.handle client.arguments client.subscription
     """,
     3: """
         server.engine server.inflight server.results server.methods server.context
         server.completion server.app server.asking server.authorization server.callbacks
         server.events server.notices server.options server.processes server.questions
-        server.border server.rounds server.tools server.subscription server.stdio client.session
+        server.border server.rounds server.tools server.subscription server.stdio server.dispatch
+        server.http.app server.http.auth server.http.deployment server.http.exchange
+        server.http.gets server.http.options server.http.posts server.http.service
+        server.http.sessions server.http.sse server.http.store server.http.streams
+        server.http.serving
+        client.session
         client.stdio client.memory client.process client.http client.sse client.exchange
         client.wiring client.http_base client.http_sse client.web client.means
-        client.web_wiring client.memories client.link
+        client.web_wiring client.memories client.link client.watcher client.resolver client.reports
     """,
     4: """
-        server.server server.decorators server.http server.streams client.client client.group
+        server.server server.networked server.decorators client.client client.base client.group
     """,
     5: """
         "" __main__ cli cli. demo demo_server pytest_plugin
@@ -63,12 +74,22 @@ PURE = (
     "content",
     "values",
     "inputs",
+    "tool_use",
+    "server.older",
     "client.machine",
     "client.targets",
     "client.frames",
     "client.incoming",
     "client.naming",
     "server.parking",
+    "server.http.status",
+    "server.http.headers",
+    "server.http.guard",
+    "server.http.events",
+    "server.http.host",
+    "server.web.access",
+    "server.web.environ",
+    "server.web.limits",
     "breaker",
     "policy",
     "client.desk",
@@ -83,7 +104,7 @@ PURE = (
 IMPURE_IMPORTS = {"threading", "queue", "time", "random", "secrets", "os", "socket", "subprocess",
                   "requests", "logging"}  # fmt: skip
 NEWER_STDLIB = {"annotationlib"}  # of Pythons that this one may not be
-LATE_IMPORTS = ("requests", "jsonschema", "asyncio", "pydantic", "tenacity")
+LATE_IMPORTS = ("requests", "h11", "jsonschema", "asyncio", "pydantic", "tenacity")
 
 
 def _names(path: Path) -> str:

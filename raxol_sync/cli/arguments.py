@@ -17,6 +17,7 @@ from raxol_sync.cli.failures import UsageError
 
 SERVER_WORDS = "-- COMMAND ARGS... | --config FILE [--server NAME]"
 _OPTIONS = "[--json] [--timeout SECONDS] [--env NAME=VALUE]... [--verbose]"
+ASKING = ("call", "read", "prompt")  # during these a server may ask something
 
 # Command -> its own words, what it does.
 CLIENT_COMMANDS = {
@@ -36,6 +37,7 @@ usage: raxol-sync COMMAND ...
 
   raxol-sync demo                             see it at work
   raxol-sync serve MODULE_OR_FILE[:SERVER]    serve over stdio, for a client that starts this
+  raxol-sync serve MODULE_OR_FILE --http 8000 serve over HTTP
   raxol-sync tools  {SERVER_WORDS}
   raxol-sync call TOOL a=1 b=2  -- COMMAND ARGS...
   raxol-sync read URI           -- COMMAND ARGS...
@@ -59,6 +61,7 @@ class Request:
         json: print the answer as JSON.
         timeout: for the whole command, in seconds, or ``None``.
         verbose: log to stderr, what the server writes to its own included.
+        ask: answer what the server asks at this terminal.
     """
 
     command: str
@@ -67,6 +70,7 @@ class Request:
     json: bool
     timeout: float | None
     verbose: bool
+    ask: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ def parse(command: str, words: Sequence[str]) -> tuple[Request, Where]:
         json=found.json,
         timeout=found.timeout,
         verbose=found.verbose,
+        ask=getattr(found, "ask", False),
     )
     where = Where(program, url, found.config, found.server, _env(found.env), _headers(found.header))
     _check(where, command)
@@ -129,7 +134,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     words, purpose = CLIENT_COMMANDS[command]
     parser = _Parser(
         prog=f"raxol-sync {command}",
-        usage=f"raxol-sync {command} {words}{' ' if words else ''}{_OPTIONS} {SERVER_WORDS}",
+        usage=f"raxol-sync {command} {words}{' ' if words else ''}"
+        f"{'[--ask] ' if command in ASKING else ''}{_OPTIONS} {SERVER_WORDS}",
         description=purpose[0].upper() + purpose[1:] + ".",
         allow_abbrev=False,
     )
@@ -144,6 +150,9 @@ def _parser(command: str) -> argparse.ArgumentParser:
     option("--header", action="append", default=[], metavar="NAME:VALUE", help=text)
     option("--config", metavar="FILE", help="a file with mcpServers, as desktop hosts have it")
     option("--server", metavar="NAME", help="which server of the file; left out: its only one")
+    if command in ASKING:
+        text = "answer what the server asks at this terminal; without a limit of time"
+        option("--ask", action="store_true", help=text)
     text = "log to stderr, with what the server writes to its own"
     option("--verbose", action="store_true", help=text)
     return parser

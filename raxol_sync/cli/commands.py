@@ -102,11 +102,8 @@ def prompt(asking: Asking, output: Output) -> int:
         output.json(raw)
         return 0
     for message in messages:
-        content = message.content
-        text = (
-            printing.safe(content) if isinstance(content, str) else printing.content_text(content)
-        )
-        output.text(f"{message.role}: {text}")
+        for content in message.items:
+            output.text(f"{message.role}: {printing.content_text(content)}")
     return 0
 
 

@@ -24,7 +24,14 @@ from raxol_sync.cli.failures import Failure, UsageError, describe
 from raxol_sync.cli.printing import Output
 from raxol_sync.client.client import Client
 from raxol_sync.client.config import read_config, resolve
-from raxol_sync.errors import InvalidSpec, MCPError
+from raxol_sync.client.terminal import terminal_elicit
+from raxol_sync.errors import (
+    MISSING_CLIENT_CAPABILITY,
+    InputRequired,
+    InvalidSpec,
+    MCPError,
+    RPCError,
+)
 
 HASTE = 0.3  # seconds that a server gets to end after Ctrl-C
 _LAST_WAIT = 4.0  # seconds for it to be killed and reaped
@@ -103,6 +110,8 @@ def _ask(request: Request, where: Where, output: Output) -> int:
     skipped = _Skipped(request.verbose)
     deadline = Deadline(request.timeout)
     options = _options(where)
+    if request.ask:
+        options["on_elicit"] = terminal_elicit
     try:
         with _connected(Client(options.pop("name"), **options, **_times(request))) as client:
             asking = commands.Asking(client, request, deadline)
@@ -114,7 +123,16 @@ def _ask(request: Request, where: Where, output: Output) -> int:
             passed={**(options.get("env") or {}), **(options.get("headers") or {})},
             skipped=skipped.line,
         )
-        raise Failure(line) from error
+        raise Failure(line + _hint(error, request)) from error
+    except Failure as error:  # what the server said, with a hint of the command's
+        raise Failure(f"{error}{_hint(error.__cause__, request)}") from error
+
+
+def _hint(error: BaseException | None, request: Request) -> str:
+    """Return what helps where the server asks for what nobody can answer."""
+    missing = isinstance(error, RPCError) and error.code == MISSING_CLIENT_CAPABILITY
+    asks = missing or isinstance(error, InputRequired)
+    return "; with --ask you can answer here" if asks and not request.ask else ""
 
 
 def _options(where: Where) -> dict[str, Any]:
@@ -167,6 +185,8 @@ def _times(request: Request) -> dict[str, Any]:
         # A server that is silent to the question which era it speaks is asked again as a legacy
         # one: that must be possible within the time, too.
         limits |= {"init_timeout": request.timeout, "probe_timeout": min(10.0, request.timeout / 2)}
+    elif request.ask:
+        limits["call_timeout"] = None  # a person may think for as long as they like
     return limits
 
 

@@ -10,6 +10,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -18,12 +19,16 @@ from raxol_sync.cli.printing import Output
 from raxol_sync.errors import SensitiveToolError
 from raxol_sync.server.server import Server
 
-USAGE = """usage: raxol-sync serve MODULE_OR_FILE[:SERVER] [--allow-all]
+USAGE = """usage: raxol-sync serve MODULE_OR_FILE[:SERVER] [--http PORT [--host HOST]] [--allow-all]
 
-Serve it over stdio until stdin ends.
+Serve it over stdio until stdin ends; with --http, over HTTP until Ctrl-C.
 
-  --allow-all  let every call through, where the server has no authorizer of its own;
-               without it a server with sensitive tools and no authorizer is not served"""
+  --http PORT  serve http://127.0.0.1:PORT/mcp, with a line for each request on stderr;
+               0 takes a free port
+  --host HOST  listen there, and not on this machine's own address only
+  --allow-all  let everybody do everything, where the server has no authorizers of its own;
+               without it a server with sensitive tools and no authorizer is not served, and
+               none without authorizers over HTTP"""
 ALLOW_ALL = "--allow-all"
 _HINT = "give a module or a file, as in: raxol-sync serve server.py:server"
 
@@ -33,15 +38,14 @@ def serve(words: Sequence[str], output: Output) -> int:
 
     Raises:
         UsageError: the words name no server.
-        Failure: the module cannot be imported, or its sensitive tools need an authorizer.
+        Failure: the module cannot be imported, nobody has said who may call its sensitive tools or
+            use it over HTTP, or the address cannot be had.
     """
-    rest = [word for word in words if word != ALLOW_ALL]
-    if len(rest) != 1 or rest[0].startswith("-"):
-        raise UsageError(f"serve takes one word: {_HINT}")
-    target, name = _split(rest[0])
+    plan = _plan(words)
+    target, name = _split(plan.spec)
     with _stdout_kept():
         server = _find(_load(target), name, target)
-    if len(rest) < len(words):
+    if plan.allow_all:
         server.allow_all_calls()
     try:
         server.require_authorizer()
@@ -50,6 +54,9 @@ def serve(words: Sequence[str], output: Output) -> int:
         raise Failure(
             f"sensitive tools need an authorizer: {names}; give the server one, or add {ALLOW_ALL}"
         ) from error
+    if plan.port is not None:
+        _serve_http(server, plan.host, plan.port, everybody=plan.allow_all)
+        return 0
     if sys.stdin is not None and sys.stdin.isatty():
         output.error(
             f"serving {server.name!r} over stdio, for a client that starts this command; "
@@ -57,6 +64,55 @@ def serve(words: Sequence[str], output: Output) -> int:
         )
     server.run()
     return 0
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What the words of the command say. ``port``: serve HTTP there."""
+
+    spec: str
+    port: int | None
+    host: str
+    allow_all: bool
+
+
+def _plan(words: Sequence[str]) -> _Plan:
+    found: dict[str, str] = {}
+    rest: list[str] = []
+    left = iter(words)
+    for word in left:
+        option, equals, value = word.partition("=")
+        if option in ("--http", "--host"):
+            found[option] = value if equals else next(left, "")
+        elif word != ALLOW_ALL:
+            rest.append(word)
+    if len(rest) != 1 or rest[0].startswith("-"):
+        raise UsageError(f"serve takes one word: {_HINT}")
+    port = None
+    if "--http" in found:
+        number = found["--http"]
+        if not re.fullmatch("[0-9]{1,5}", number) or int(number) > 65535:
+            raise UsageError("--http takes a port, as in: --http 8000")
+        port = int(number)
+    elif "--host" in found:
+        raise UsageError("--host is for --http PORT, which is missing")
+    return _Plan(rest[0], port, found.get("--host", "127.0.0.1"), ALLOW_ALL in words)
+
+
+def _serve_http(server: Server, host: str, port: int, *, everybody: bool) -> None:
+    from raxol_sync.server.http.deployment import DeploymentError
+
+    try:
+        server.run_http(host, port, require_authorization=False if everybody else None)
+    except DeploymentError as error:
+        needs = " and ".join(f"{'an' if name[0] == 'a' else 'a'} {name}" for name in error.missing)
+        raise Failure(
+            f"nobody has said who may use this server over a network: give it {needs}, "
+            f"or add {ALLOW_ALL} for everybody who can reach it"
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Failure(f"cannot listen at {host}, port {port}: {reason}") from error
 
 
 def _split(spec: str) -> tuple[str, str | None]:

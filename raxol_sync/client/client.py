@@ -6,37 +6,23 @@ Plain calls: each blocks until its answer, with a deadline, and raises one of th
 
 from __future__ import annotations
 
-import os
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
-from raxol_sync._deadline import DEFAULT, Deadline, Default, check_seconds
-from raxol_sync.client import wiring
-from raxol_sync.client.arguments import WebArguments
+from raxol_sync._deadline import DEFAULT, Deadline
+from raxol_sync.client.base import ClientBase, Json, Timeout
 from raxol_sync.client.calls import Extras, Progress
 from raxol_sync.client.listing import (
-    MAX_ITEMS,
-    PageCache,
-    read_page,
     read_tool,
     read_web_tool,
-    usable,
-    walk,
 )
-from raxol_sync.client.memory import ServerLike
-from raxol_sync.client.metering import LedgerLike, Meter
-from raxol_sync.client.params import call_params, contents, string
-from raxol_sync.client.responder import GivenRoots, OnElicit, OnSample
+from raxol_sync.client.params import call_params, contents, string, with_meta
 from raxol_sync.client.results import read
-from raxol_sync.client.session import GRACE, STOP_TIME, stop_when_collected
+from raxol_sync.client.subscription import ClientSubscription, Filter, as_uris
 from raxol_sync.content import Contents
-from raxol_sync.errors import ConnectFailed, NotReady
 from raxol_sync.protocol.modern import LOG_LEVELS
-from raxol_sync.telemetry import Sink
 from raxol_sync.values import (
     CallResult,
     Completion,
@@ -44,16 +30,14 @@ from raxol_sync.values import (
     PromptMessages,
     ResourceInfo,
     ResourceTemplateInfo,
-    Status,
+    ServerInfo,
     ToolInfo,
 )
 
-T = TypeVar("T")
-Json = dict[str, Any]
-Timeout = float | Default | None
+Meta = Mapping[str, Any] | None
 
 
-class Client:
+class Client(ClientBase):
     """A connection to one MCP server. Thread-safe.
 
     ``with Client("calc", command="python", args=["calculator.py"]) as calc:`` starts it, waits
@@ -78,16 +62,20 @@ class Client:
             ``probe_timeout``: of the question which era the server speaks.
         reconnect_delay: before the first retry of a failed connect; it doubles up to 60 s.
         fail_fast: who waits for the session is told of each failure at once, not after retries.
-        on_elicit: ``(message, schema)``, asks the person for the server: a dict accepts, ``None``
-            declines, else an ``ElicitResult``. If it takes ``url=``, it is also asked to show pages
-            (``schema`` is ``None`` then).
-        on_sample: ``(params)``, asks a model: its text, or a whole result as a dict.
+        client_info: what it tells servers of itself: ``name``, ``version``, ``title``, ``icons``...
+        extensions: the protocol extensions that it speaks: their settings by name.
+        on_elicit: ``(message, schema)``, asks the person for the server: a dict accepts (the form's
+            defaults fill what it leaves out), ``None`` declines, else an ``ElicitResult``. If it
+            takes ``url=``, it is also asked to show pages (``schema`` is ``None`` then).
+        on_sample: ``(params)``, asks a model: its text, a whole result as a dict, or a
+            ``SampleResult``. If it takes ``tools=``, it is also asked with tools.
         roots: paths or ``file:`` URIs to tell the server, or a callable giving them. These three
             run on up to 8 threads, may call the client, and are declared only if given.
         on_log: ``(level, data, logger)``; ``on_progress``: ``(done, total, message)``;
             ``on_notification``: ``(method, params)``, every notification. They run on one thread,
             in order, and may call the client.
-        telemetry: ``(event, fields)``, when a session is ready and when it has ended.
+        telemetry: ``(event, fields)``: sessions, reconnections, requests, the breaker, what calls
+            cost.
         prices: what a tool's call costs; with them, or ``metered=True``, calls need a
             ``reservation`` that ``reservations`` (a ``ReservationLedger``) knows (row C25).
         max_tools: how many tools a list may have; ``max_message_bytes``: the size of a message.
@@ -95,138 +83,6 @@ class Client:
     Raises:
         InvalidSpec: these do not describe a server. Nothing was started.
     """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        # What to connect to
-        url: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        auth: Any = None,
-        command: str | os.PathLike[str] | None = None,
-        args: Sequence[str | os.PathLike[str]] = (),
-        env: Mapping[str, str] | None = None,
-        cwd: str | os.PathLike[str] | None = None,
-        inherit_env: bool = False,
-        server: ServerLike | None = None,
-        # How to speak to it
-        protocol_version: str | None = None,
-        concurrency: str | None = None,
-        pool_size: int = 16,
-        queue_limit: int = 64,
-        allow_http: bool = False,
-        block_private: bool = False,
-        proxies: Mapping[str, str] | None = None,
-        retry_rejected: bool = False,
-        # Times
-        call_timeout: float | None = 30.0,
-        init_timeout: float | None = 60.0,
-        probe_timeout: float | None = 10.0,
-        reconnect_delay: float = 1.0,
-        fail_fast: bool = False,
-        # What to be asked
-        on_elicit: OnElicit | None = None,
-        on_sample: OnSample | None = None,
-        roots: GivenRoots | None = None,
-        # What to be told
-        on_log: Callable[[str, Any, str | None], object] | None = None,
-        on_progress: Progress | None = None,
-        on_notification: Callable[[str, dict[str, Any]], object] | None = None,
-        telemetry: Sink | None = None,
-        # What calls may cost
-        prices: Mapping[str, float] | None = None,
-        metered: bool | None = None,
-        reservations: LedgerLike | None = None,
-        # Limits
-        max_tools: int = 256,
-        max_message_bytes: int = 32 * 2**20,
-    ) -> None:
-        self._name = name
-        self._tools = PageCache()
-        self._web = url is not None
-        web = WebArguments(url, headers, auth, proxies, allow_http, block_private, pool_size)
-        self._target = wiring.target(name, command, args, env, cwd, inherit_env, server, web)
-        window = (protocol_version, concurrency, pool_size, queue_limit, retry_rejected)
-        times = (init_timeout, probe_timeout, reconnect_delay, fail_fast)
-        bounds = wiring.Limits(*window, *times, max_message_bytes)
-        wiring.check_limits(name, bounds, call_timeout, max_tools)
-        self._meter = Meter(prices, metered, reservations)
-        self._param_headers: dict[str, Any] = {}  # per tool, of the last list; replaced whole
-        asked = wiring.responder(name, on_elicit, on_sample, roots, max_message_bytes)
-        told = wiring.handlers(name, self._tools, (on_log, on_progress, on_notification), asked)
-        self._call_timeout, self._init_timeout = call_timeout, init_timeout
-        self._max_tools = max_tools
-        self._session = wiring.session(name, self._target, bounds, told, telemetry)
-        self._finalizer = weakref.finalize(self, stop_when_collected, self._session)
-        self._finalizer.atexit = False  # at the interpreter's exit the session stops itself
-
-    # ------------------------------------------------------------ life
-
-    def start(self) -> None:
-        """Connect in the background and return at once; twice is harmless (row C02).
-
-        Raises:
-            NotReady: the client was stopped, which is final.
-        """
-        self._session.start()
-
-    def stop(self, *, seconds: float = STOP_TIME) -> None:
-        """End the server's process or subscription; fail what is outstanding with ``NotReady``.
-
-        Joins every thread of the client's, never the calling one. Idempotent; may be called from
-        handlers. It takes as long as the server takes to end, at most a few seconds; with less than
-        those in ``seconds``, the server is killed sooner, and threads may end a moment later.
-        """
-        self._finalizer.detach()
-        self._session.stop(seconds)
-
-    def await_ready(self, timeout: Timeout = DEFAULT) -> Status:
-        """Wait until the session is usable and return the status (row C06).
-
-        ``timeout`` left out is ``init_timeout``.
-
-        Raises:
-            NotReady: the time was up, or the client was stopped or never started.
-            ConnectFailed: connecting failed, for good, or with ``fail_fast``.
-        """
-        left_out = isinstance(timeout, Default)
-        deadline = self._deadline(timeout, self._init_timeout)
-        status = self._session.await_ready(deadline, grace=GRACE if left_out else 0.0)
-        return self._with_tools(status)
-
-    def status(self) -> Status:
-        """Return where the client stands (row C05). Never blocks."""
-        return self._with_tools(self._session.status())
-
-    def __enter__(self) -> Client:
-        """Start, and wait until ready; ``ConnectFailed`` if that does not happen."""
-        ready = False
-        try:
-            self.start()
-            self.await_ready()
-            ready = True
-        except NotReady as error:
-            reason = f"the server was not ready within {self._init_timeout} s (init_timeout)"
-            last = self._session.status().error
-            raise ConnectFailed(f"{reason}: {last}" if last else reason) from error
-        finally:
-            if not ready:
-                self.stop()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def __repr__(self) -> str:
-        status = self._session.status()
-        version = f" {status.protocol_version}" if status.protocol_version else ""
-        return f"<Client {self._name!r} {self._target.kind} {status.state}{version}>"
 
     # ------------------------------------------------------------ tools
 
@@ -239,6 +95,7 @@ class Client:
         capability = self._capability("tools", deadline)
         if capability is None:
             return []
+        self._tools.enter(self._session.number)
         if refresh:
             self._tools.drop()
         legacy = self._session.era == "legacy"
@@ -262,13 +119,16 @@ class Client:
         timeout: Timeout = DEFAULT,
         reservation: object = None,
         progress: Progress | None = None,
+        meta: Meta = None,
     ) -> CallResult:
         """Call a tool and return what it gave (row C10). Any name is sent.
 
-        A tool's own failure is no exception: ``is_error`` says so.
+        A tool's own failure is no exception: ``is_error`` says so. ``meta`` goes into the request's
+        ``_meta``: a trace context, say (``traceparent``, ``tracestate``, ``baggage``).
 
         Raises:
-            TypeError, ValueError: the arguments cannot be JSON; nothing was sent.
+            InvalidArguments: the arguments cannot be JSON; nothing was sent.
+            TypeError: they are no mapping.
             NotReady, ConnectFailed, Busy, MessageTooLarge, BreakerOpen: nothing was sent.
             UnmeteredCall, UnknownPrice: nothing was sent (row C25).
             RequestTimeout: no answer in time; the call was cancelled.
@@ -277,7 +137,7 @@ class Client:
             ServerExited, ConnectionLost, SessionRejected, HTTPStatusError: the server, or its
                 session, went away, or it answered without a message.
         """
-        params = call_params(name, arguments, progress)
+        params = call_params(name, arguments, progress, meta)
         deadline = self._deadline(timeout)
         extras = self._extras(params, deadline, reservation)
         result = self._session.request(
@@ -293,6 +153,7 @@ class Client:
         timeout: Timeout = DEFAULT,
         reservation: object = None,
         progress: Progress | None = None,
+        meta: Meta = None,
     ) -> Future[CallResult]:
         """Call a tool without blocking: return a future of its result.
 
@@ -301,7 +162,7 @@ class Client:
         ``result()`` then raises ``concurrent.futures.CancelledError``. Done callbacks run on the
         client's delivery thread.
         """
-        params = call_params(name, arguments, progress)
+        params = call_params(name, arguments, progress, meta)
         convert = partial(read, "tools/call", CallResult.from_wire)
         deadline = self._deadline(timeout)
         extras = self._extras(params, deadline, reservation)
@@ -321,9 +182,11 @@ class Client:
         method, key = "resources/templates/list", "resourceTemplates"
         return self._list("resources", method, key, ResourceTemplateInfo.from_wire, timeout)
 
-    def read_resource(self, uri: str, *, timeout: Timeout = DEFAULT) -> list[Contents]:
+    def read_resource(
+        self, uri: str, *, timeout: Timeout = DEFAULT, meta: Meta = None
+    ) -> list[Contents]:
         """Return what a resource holds: usually one item, for a folder several."""
-        params = {"uri": string("uri", uri)}
+        params = with_meta({"uri": string("uri", uri)}, meta)
         result = self._session.request("resources/read", params, self._deadline(timeout))
         return read("resources/read", contents, result)
 
@@ -337,9 +200,10 @@ class Client:
         arguments: Mapping[str, str] | None = None,
         *,
         timeout: Timeout = DEFAULT,
+        meta: Meta = None,
     ) -> PromptMessages:
         """Return a prompt's messages, with its ``description``."""
-        params = call_params(name, arguments)
+        params = call_params(name, arguments, meta=meta)
         result = self._session.request("prompts/get", params, self._deadline(timeout))
         return read("prompts/get", PromptMessages.from_wire, result)
 
@@ -366,6 +230,55 @@ class Client:
         result = self._session.request("completion/complete", params, self._deadline(timeout))
         return read("completion/complete", Completion.from_wire, result)
 
+    # ------------------------------------------------------------ changes
+
+    def subscribe(
+        self,
+        uri: str | Iterable[str],
+        callback: Callable[[str], object],
+        *,
+        timeout: Timeout = DEFAULT,
+    ) -> ClientSubscription:
+        """Have ``callback(uri)`` called when a resource has changed (row C31).
+
+        ``uri`` may be several. It lasts until ``close()``, over reconnections too. The callback
+        runs on the delivery thread and may call the client; the URI that it is given may be of a
+        resource inside of the watched one.
+
+        Raises:
+            RPCError: the server does not offer this, or refuses it.
+            RequestTimeout: the server did not agree in time.
+            NotReady, ConnectFailed, Busy: nothing was sent.
+        """
+        if not callable(callback):
+            raise TypeError("callback must be callable: (uri)")
+        wanted = Filter(uris=as_uris(uri))
+        return self._session.watch(wanted, callback, self._deadline(timeout))
+
+    def listen(
+        self,
+        callback: Callable[[str], object] | None = None,
+        *,
+        tools: bool = True,
+        prompts: bool = True,
+        resources: bool = True,
+        timeout: Timeout = DEFAULT,
+    ) -> ClientSubscription:
+        """Listen for changes of the server's lists, until ``close()`` (row C31).
+
+        ``with client.listen(print):`` calls ``callback("tools")`` when the list of tools has
+        changed, ``"prompts"`` and ``"resources"`` likewise. The next ``list_tools`` then asks the
+        server anew, also without a callback. ``kinds`` says which of them the server tells of: a
+        modern one only while somebody listens. Raises as ``subscribe``.
+        """
+        if callback is not None and not callable(callback):
+            raise TypeError("callback must be callable: (kind)")
+        asked = {"tools": tools, "prompts": prompts, "resources": resources}
+        kinds = frozenset(kind for kind, wanted in asked.items() if wanted)
+        if not kinds:
+            raise ValueError("listen() needs one of tools, prompts and resources")
+        return self._session.watch(Filter(kinds), callback, self._deadline(timeout))
+
     # ------------------------------------------------------------ the session
 
     def set_log_level(self, level: str, *, timeout: Timeout = DEFAULT) -> None:
@@ -391,6 +304,20 @@ class Client:
         """
         return self._session.request(string("method", method), params, self._deadline(timeout))
 
+    def describe(self, *, timeout: Timeout = DEFAULT) -> ServerInfo:
+        """Return what the server says of itself: name, capabilities, instructions and so on."""
+        deadline = self._deadline(timeout)
+        return ServerInfo.from_agreement(*self._session.describe(deadline))
+
+    def roots_changed(self) -> None:
+        """Tell the server that ``roots`` would give others now.
+
+        Legacy servers only: in the stateless era they ask when they need them.
+        """
+        self._session.require_ready()
+        if self._session.era == "legacy":
+            self._session.tell_server("notifications/roots/list_changed")
+
     def ping(self, *, timeout: Timeout = DEFAULT) -> None:
         """Ask the server for a sign of life; in the modern era with ``server/discover``."""
         self._session.require_ready()
@@ -398,11 +325,6 @@ class Client:
         self._session.request(method, None, self._deadline(timeout))
 
     # ------------------------------------------------------------ inside
-
-    def _deadline(self, timeout: Timeout, default: Timeout = DEFAULT) -> Deadline:
-        if isinstance(timeout, Default):
-            timeout = self._call_timeout if isinstance(default, Default) else default
-        return Deadline(check_seconds("timeout", timeout))
 
     def _extras(self, params: Json, deadline: Deadline, reservation: object) -> Extras:
         """Return what goes with a call beside its params."""
@@ -423,27 +345,3 @@ class Client:
         found = standard("tools/call", params)
         paths = self._param_headers.get(params["name"])
         return {**found, **of_arguments(paths, params.get("arguments"))} if paths else found
-
-    def _with_tools(self, status: Status) -> Status:
-        return Status(**{**vars(status), "tools": self._tools.count})
-
-    def _capability(self, name: str, deadline: Deadline) -> Json | None:
-        """Return what the server declares of a capability, ``None`` if it does not have it."""
-        found = self._session.describe(deadline).capabilities.get(name)
-        return found if isinstance(found, dict) else None
-
-    def _page(
-        self, method: str, key: str, deadline: Deadline, lasting: bool, cursor: str | None
-    ) -> Any:
-        params = None if cursor is None else {"cursor": cursor}
-        result = self._session.request(method, params, deadline)
-        return read_page(method, key, result, lasting=lasting)
-
-    def _list(
-        self, capability: str, method: str, key: str, make: Callable[[Json], T], timeout: Timeout
-    ) -> list[T]:
-        deadline = self._deadline(timeout)
-        if self._capability(capability, deadline) is None:
-            return []
-        fetch = partial(self._page, method, key, deadline, True)
-        return usable(method, walk(method, fetch, MAX_ITEMS), make)

@@ -21,11 +21,11 @@ from typing import Any
 
 from raxol_sync.client import frames
 from raxol_sync.client.effects import Entry, Failure, Ignored, Inquiry, Send, Settle, Wanted
-from raxol_sync.client.results import HandlerFailed
 from raxol_sync.errors import (
     BUSY,
     METHOD_NOT_FOUND,
     Busy,
+    HandlerFailed,
     InputRequired,
     InvalidResponse,
     MCPError,

@@ -24,6 +24,7 @@ class Entry:
     Attributes:
         method: the JSON-RPC method.
         params: its params without ``_meta``, encoded.
+        meta: what its caller wants in ``_meta``, encoded, or ``None``.
         token: what waits for the outcome.
         progress: whether progress is wanted, so that a token goes with it.
         id: its id on the wire, ``None`` until it is sent.
@@ -35,12 +36,12 @@ class Entry:
         refresh: gives other headers where the server does not agree with these (row C30), once.
         retried: whether it was sent once more after its session was rejected (row C17).
         state: ``new``, ``queued``, ``sent``, ``asking`` (handlers work on its input),
-            ``refreshing`` (its headers are) or ``done``.
+            ``refreshing`` (its headers are), ``listening`` or ``done``.
     """
 
     __slots__ = (
-        "extra", "frame", "headers", "holding", "id", "method", "params", "progress", "refresh",
-        "retried", "rounds", "state", "token",
+        "extra", "frame", "headers", "holding", "id", "meta", "method", "params", "progress",
+        "refresh", "retried", "rounds", "state", "token",
     )  # fmt: skip
 
     def __init__(self, method: str, params: bytes, token: Token, *, progress: bool = False) -> None:
@@ -52,6 +53,7 @@ class Entry:
         self.frame: Frame | None = None
         self.rounds = 0
         self.extra: bytes | None = None
+        self.meta: bytes | None = None
         self.headers: Mapping[str, str] | None = None
         self.refresh: Callable[[], Mapping[str, str] | None] | None = None
         self.holding: Any = None
@@ -132,7 +134,10 @@ class Refresh(NamedTuple):
 
 
 class Deliver(NamedTuple):
-    """Hand a notification to its handlers; ``entry`` is the request whose progress it is."""
+    """Hand a notification to its handlers.
+
+    ``entry`` is the request whose progress it is, or the listen that it was sent for.
+    """
 
     method: str
     params: Mapping[str, Any]

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 from raxol_sync._deadline import Deadline
 from raxol_sync._delivery import DeliveredFuture, Delivery
 from raxol_sync._scheduler import Scheduler
-from raxol_sync.client import frames
 from raxol_sync.client.calls import PLAIN, Extras, Progress, Ticket, Waiter
 from raxol_sync.client.desk import MAX_HANDLERS
 from raxol_sync.client.effects import (
@@ -49,6 +48,7 @@ from raxol_sync.client.link import (
 )
 from raxol_sync.client.machine import Machine
 from raxol_sync.client.signals import Signal
+from raxol_sync.client.unsendable import encode_params, split_meta
 from raxol_sync.errors import (
     INTERNAL_ERROR,
     Busy,
@@ -119,7 +119,7 @@ class Exchange:
         """Make a request and wait for its result.
 
         Raises:
-            EncodeError: params cannot be JSON; nothing was sent.
+            InvalidArguments: params cannot be JSON; nothing was sent.
             NotReady, ConnectFailed, Busy, MessageTooLarge: it was not sent.
             RequestTimeout: the deadline passed; the request was cancelled.
             RPCError, InvalidResponse, InputRequired: the server's answer.
@@ -184,14 +184,15 @@ class Exchange:
         progress: Progress | None,
         extras: Extras,
     ) -> Entry:
-        encoded = frames.encode_params(params)
-        if len(encoded) > self._max_bytes:
+        params, meta = split_meta(params)
+        encoded = encode_params(params)
+        if len(encoded) + len(meta or b"") > self._max_bytes:
             raise MessageTooLarge(self._max_bytes, f"the params of {method}")
         wanted = progress is not None or (
             self._handlers.progress is not None and method == "tools/call"
         )
         entry = Entry(method, encoded, token, progress=wanted)
-        entry.headers, entry.refresh = extras.headers, extras.refresh
+        entry.headers, entry.refresh, entry.meta = extras.headers, extras.refresh, meta
         entry.holding = extras.pay() if extras.pay is not None else None
         return entry
 
@@ -249,7 +250,7 @@ class Exchange:
             return as_connect_failed(machine.error)
         detail = {
             "starting": "start() was not called yet, or has only just begun",
-            "closed": "the client was stopped",
+            "closed": "the client was stopped, which is final; make another one",
         }
         status = self.status()
         return NotReady(status.state, status=status, detail=detail.get(status.state, ""))

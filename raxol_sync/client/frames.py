@@ -24,9 +24,10 @@ class Frame:
         written: how many bytes each write took; whoever writes it appends.
         headers: what a modern request says of itself in HTTP headers; ``None``: not made yet.
         reason: why the request was given up, ``""`` while it is not.
+        stream: it is a listen, which stays open: it is no call that takes a call's thread.
     """
 
-    __slots__ = ("data", "headers", "id", "method", "reason", "written")
+    __slots__ = ("data", "headers", "id", "method", "reason", "stream", "written")
 
     def __init__(self, data: bytes, method: str = "", request_id: int | None = None) -> None:
         self.data = data
@@ -35,11 +36,7 @@ class Frame:
         self.written: list[int] = []
         self.headers: Mapping[str, str] | None = None
         self.reason = ""
-
-
-def encode_params(params: Mapping[str, object] | None) -> bytes:
-    """Return params, without ``_meta``, as JSON; ``EncodeError`` if they cannot be."""
-    return wire.encode(params) if params else b"{}"
+        self.stream = False
 
 
 def request(request_id: int, method: str, params: bytes, meta: bytes | None = None) -> Frame:
@@ -66,6 +63,13 @@ def with_token(meta: bytes | None, token: int) -> bytes:
     if meta is None or meta == b"{}":
         return b'{"progressToken":%d}' % token
     return b'%b,"progressToken":%d}' % (meta[:-1], token)
+
+
+def with_members(meta: bytes | None, more: bytes | None) -> bytes | None:
+    """Return an encoded ``_meta`` with another object's members; they have no name in common."""
+    if more is None or more == b"{}":
+        return meta
+    return more if meta is None or meta == b"{}" else b"%b,%b" % (meta[:-1], more[1:])
 
 
 def extras(answers: bytes | None, request_state: str | None) -> bytes:

@@ -149,15 +149,20 @@ class ClientGroup:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: Timeout = DEFAULT,
+        reservation: object = None,
         progress: Progress | None = None,
     ) -> CallResult:
         """Call ``mcp__<server>__<tool>``; as ``Client.call_tool`` of that server.
+
+        A ``reservation`` is for the tool by its name at its server.
 
         Raises:
             ValueError: the name is of no server of this group. Nothing was sent.
         """
         client, tool = self._find(name)
-        return client.call_tool(tool, arguments, timeout=timeout, progress=progress)
+        return client.call_tool(
+            tool, arguments, timeout=timeout, reservation=reservation, progress=progress
+        )
 
     def submit_tool(
         self,
@@ -165,6 +170,7 @@ class ClientGroup:
         arguments: Mapping[str, Any] | None = None,
         *,
         timeout: Timeout = DEFAULT,
+        reservation: object = None,
         progress: Progress | None = None,
     ) -> Future[CallResult]:
         """Call without blocking; as ``Client.submit_tool`` of that server.
@@ -173,7 +179,9 @@ class ClientGroup:
             ValueError: the name is of no server of this group. Nothing was sent.
         """
         client, tool = self._find(name)
-        return client.submit_tool(tool, arguments, timeout=timeout, progress=progress)
+        return client.submit_tool(
+            tool, arguments, timeout=timeout, reservation=reservation, progress=progress
+        )
 
     # ------------------------------------------------------------ inside
 

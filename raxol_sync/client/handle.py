@@ -21,6 +21,8 @@ class WebError(Exception):
         connected: whether the request may have reached the server.
         reason: in words.
         refusal: an error of ours that says more, where there is one.
+        stale: the connection had been used before, and ended without an answer: the server was
+            perhaps closing it when the request was sent.
     """
 
     def __init__(self, connected: bool, reason: str, refusal: MCPError | None = None) -> None:
@@ -28,15 +30,19 @@ class WebError(Exception):
         self.connected = connected
         self.reason = reason
         self.refusal = refusal
+        self.stale = False
 
 
 class Handle:
     """One request's hold on its socket. Thread-safe.
 
     The request's thread attaches and detaches; any thread may ``end``.
+
+    Attributes:
+        reached: there was a connection to send the request on.
     """
 
-    __slots__ = ("_ended", "_lock", "_socket", "_waking")
+    __slots__ = ("_ended", "_lock", "_socket", "_waking", "reached")
 
     def __init__(self) -> None:
         # Guards: _socket, _ended. A socket is shut down under it, which never waits: else it could
@@ -45,6 +51,7 @@ class Handle:
         self._socket: socket.socket | None = None
         self._waking: threading.Event | None = None
         self._ended = False
+        self.reached = False
 
     @property
     def ended(self) -> bool:
@@ -73,13 +80,16 @@ class Handle:
         if waking is not None:
             waking.set()
 
+    def waking(self) -> threading.Event:
+        """Return an event that ``end`` sets; its waiter may have others set it too."""
+        with self._lock:
+            self._waking = self._waking or threading.Event()
+            return self._waking
+
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until the request is ended; return whether it is."""
-        with self._lock:
-            waking = self._waking = self._waking or threading.Event()
-            if self._ended:
-                return True
-        return waking.wait(seconds)
+        waking = self.waking()
+        return self._ended or waking.wait(seconds)
 
 
 def _shut_down(sock: socket.socket) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from contextlib import suppress
 from functools import partial
 
 from raxol_sync._deadline import Deadline
@@ -25,6 +24,7 @@ from raxol_sync.client.http_base import (
     HttpBase,
     HttpPlan,
     Job,
+    as_error,
 )
 from raxol_sync.client.signals import Opened, Rejected
 from raxol_sync.client.transport import OnLost, OnMessage
@@ -99,11 +99,16 @@ class HttpTransport(HttpBase):
             if frame.id is not None:
                 self._report(Rejected(frame.id, current=False, sent=False))
             return
-        answer = self._exchange(job, self._plan.target, {**ACCEPT, **self._headers(job)})
+        try:
+            answer = self._exchange(job, self._plan.target, {**ACCEPT, **self._headers(job)})
+        except (WebError, MCPError) as error:
+            if frame.method == "notifications/initialized" and not self._closed:
+                self._on_lost(as_error(error))  # else nobody would know before its time is up
+            raise
         if answer.status >= 400:
             self._refused(job, answer, session)
         elif frame.id is None:
-            self._taken(job, answer)
+            answer.drain()  # what it says is not looked at
         else:
             self._answered(job, answer, session)
         if frame.method == "notifications/initialized":
@@ -126,11 +131,6 @@ class HttpTransport(HttpBase):
         version = self._version
         found = {} if version is None else {"MCP-Protocol-Version": version}
         return found if session is None else {**found, _SESSION: session}
-
-    def _taken(self, job: Job, answer: Answer) -> None:
-        """The server took what needs no answer."""
-        with suppress(MCPError, WebError):
-            answer.read(self._max_bytes)
 
     def _answered(self, job: Job, answer: Answer, session: str | None) -> None:
         if answer.kind == _EVENTS:
@@ -172,9 +172,7 @@ class HttpTransport(HttpBase):
         other = "server/discover" if legacy else "initialize"
         with self._lock:
             if legacy:
-                given = answer.headers.get(_SESSION) if answer is not None else None
-                usable = given is not None and len(given) <= 1024 and set(given) <= _VISIBLE
-                self._session = given if usable and given else None
+                self._session = None if answer is None else _session_in(answer)
                 self._gives_sessions = self._session is not None
                 version = result.get("protocolVersion")
                 self._version = version if isinstance(version, str) else ""
@@ -185,22 +183,31 @@ class HttpTransport(HttpBase):
     def _open(self) -> None:
         """``initialized`` is through: open the GET stream, then say that all is open (row C29)."""
         if self._wants_stream:
-            opened = threading.Event()
-            handle = Handle()
-            if self._streams.post(partial(self._listen, handle, opened)):
-                opened.wait(OPEN_TIME)
+            self._begin_stream()
         self._report(Opened(self._streaming))
+
+    def open_stream(self) -> bool:
+        """Open the GET stream, if there is none and none was tried; see ``Transport``."""
+        with self._lock:
+            begins, self._wants_stream = not self._wants_stream, True
+        if begins:
+            self._begin_stream()
+        return self._streaming
+
+    def _begin_stream(self) -> None:
+        """Open the GET stream, and wait a second for it."""
+        opened = threading.Event()
+        handle = Handle()
+        self._streaming = False
+        if self._streams.post(partial(self._listen, handle, opened)):
+            opened.wait(OPEN_TIME)
 
     # ------------------------------------------------------------ refusals
 
     def _refused(self, job: Job, answer: Answer, session: str | None) -> None:
         """An HTTP status of 400 and more: a JSON-RPC error if there is one, else the status."""
         frame, status = job.frame, answer.status
-        found: Response | None = None
-        if answer.kind == "application/json" and status != 401:
-            for message in self._parse(answer.read(min(self._max_bytes, 1 << 20))):
-                if isinstance(message, Response) and message.error is not None:
-                    found = message
+        found = self._error_in(answer)
         answer.close()
         if found is not None and frame.id is not None and found.id == frame.id:
             self._take(job, found, answer)
@@ -219,12 +226,30 @@ class HttpTransport(HttpBase):
             self._on_lost(error)
         self._fail(job, error)
 
+    def _error_in(self, answer: Answer) -> Response | None:
+        """Return the JSON-RPC error that a refusal holds, if it is one that can be read."""
+        if answer.kind != "application/json" or answer.status == 401:
+            return None
+        try:
+            data = answer.read(self._max_bytes)
+        except (WebError, MCPError):  # then its status says all there is
+            return None
+        found: Response | None = None
+        for message in self._parse(data):
+            if isinstance(message, Response) and message.error is not None:
+                found = message
+        return found
+
     def _reject(self, request_id: int | None, session: str) -> None:
         """The server has forgotten this session (row C17)."""
         with self._lock:
             current = self._session == session
+            streams: list[Handle] = []
             if current:
                 self._session = None
+                streams = list(self._handles)
+        for handle in streams:  # the next session has one of its own
+            handle.end()
         self._report(Rejected(request_id, current))
 
     # ------------------------------------------------------------ streams
@@ -233,8 +258,12 @@ class HttpTransport(HttpBase):
         """Read a request's stream to its answer, resuming it where the server allows (row C29)."""
         last_id: str | None = None
         pause, barren = RESUME_AFTER, 0
+        first = answer
+        greets = job.frame.method == "initialize"
+        if greets:  # its session is told in the headers of the first part
+            session = _session_in(first)
         while True:
-            events = self._events(answer)
+            events = self._events(answer, endless=job.frame.stream)
             events.last_id = last_id
             problem, seen = None, 0
             try:
@@ -243,7 +272,7 @@ class HttpTransport(HttpBase):
                     if event.data is None or event.kind != "message":
                         continue
                     for message in self._parse(event.data.encode("utf-8")):
-                        if self._take(job, message, answer):
+                        if self._take(job, message, first):
                             answer.drain()
                             return
             except WebError as error:
@@ -254,7 +283,8 @@ class HttpTransport(HttpBase):
             progress = seen > 0 or events.last_id != last_id
             barren, last_id = (0 if progress else barren + 1), events.last_id
             reason = problem.reason if problem else "the stream ended before the answer"
-            if self._version is None or not last_id or barren >= RESUMES or job.handle.ended:
+            legacy = self._version is not None or greets
+            if not legacy or not last_id or barren >= RESUMES or job.handle.ended:
                 raise ConnectionLost(reason)
             resumed = self._resume(job, last_id, pause, session)
             if resumed is None:
@@ -370,3 +400,9 @@ class HttpTransport(HttpBase):
         if self._side.post(delete):
             done.wait(deadline.at_most(GOODBYE_TIME))
         handle.end()
+
+
+def _session_in(answer: Answer) -> str | None:
+    """Return the id that a response gives the session, if it is one that can be sent back."""
+    given = answer.headers.get(_SESSION, "")
+    return given if given and len(given) <= 1024 and set(given) <= _VISIBLE else None

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from raxol_sync._deadline import Deadline, now
 from raxol_sync._scheduler import Scheduler
@@ -38,16 +38,27 @@ from raxol_sync.errors import (
 )
 from raxol_sync.protocol.wire import Incoming, Malformed
 
+T = TypeVar("T")
 _log = logging.getLogger("raxol_sync.client")
 
 SIDE_THREADS = 8  # for what takes no place in the window
-STREAM_THREADS = 2
+STREAM_THREADS = 3  # the stream in use, the one that replaces it, and one that is just ending
 SPARE_THREADS = 4  # for requests whose stream has not ended although the answer has come
 SIDE_TIME = 10.0  # seconds for a server to take a notification or an answer
+CANCEL_TIME = 1.0  # ... or that nobody waits for a request any more
 STREAM_FACTOR = 8  # a response's stream may hold so many messages of the largest size
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 FAULTS = frozenset({401, 403, 408, 429})  # and 5xx: what opens the breaker (row C24)
 HANDSHAKE = frozenset({"initialize", "server/discover"})
+
+REPEATABLE = frozenset(
+    {
+        *HANDSHAKE, "notifications/initialized", "ping", "logging/setLevel", "tools/list",
+        "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe",
+        "resources/unsubscribe", "subscriptions/listen",
+    }
+)  # fmt: skip
+"""What may reach a server twice without harm."""
 
 OnReport = Callable[[Incoming | Signal], None]
 
@@ -96,7 +107,7 @@ class HttpBase:
         # Guards: _queue, _doomed, _jobs, _handles, _closed and what a transport adds. Leaf.
         self._lock = threading.Lock()
         self._queue: deque[Job] = deque()  # put, and not handed to a thread
-        self._doomed: list[Handle] = []  # to be ended by the next flush
+        self._doomed: deque[Handle] = deque()  # to be ended by the next flush
         self._jobs: dict[Frame, Job] = {}
         self._handles: set[Handle] = set()  # of streams
         self._closed = False
@@ -135,7 +146,7 @@ class HttpBase:
                 self._doomed.append(job.handle)
                 return True
             self._doomed.append(job.handle)
-            return self._closing_cancels()
+            return self._closing_cancels() or not job.handle.reached
 
     def _closing_cancels(self) -> bool:
         """Whether a closed response tells the server that its request is cancelled."""
@@ -143,17 +154,30 @@ class HttpBase:
 
     def flush(self, *, inline: bool) -> None:
         """End what was taken back and hand what is queued to its threads."""
-        with self._lock:
-            doomed, self._doomed = self._doomed, []
-            jobs, self._queue = list(self._queue), deque()
-        for handle in doomed:  # first: a serialized session has one request on the wire
-            handle.end()
-        for job in jobs:
-            pool = self._side if job.frame.id is None else self._calls
-            if not pool.post(partial(self._run, job)) and not self._closed:
-                # Not told here: this thread may have the reader's turn.
-                error = ConnectFailed("no thread can be started for the request")
-                self._side.post(partial(self._fail, job, error))
+        # Each stays in its queue until it is done with: an interrupt may end this at any moment,
+        # and the next flush goes on. What two threads do at once changes nothing.
+        # The doomed first: a serialized session has one request on the wire.
+        self._empty(self._doomed, Handle.end)
+        self._empty(self._queue, self._hand_to_thread)
+
+    def _empty(self, waiting: deque[T], deal_with: Callable[[T], object]) -> None:
+        while True:
+            with self._lock:
+                head = waiting[0] if waiting else None
+            if head is None:
+                return
+            deal_with(head)
+            with self._lock:
+                if waiting and waiting[0] is head:
+                    waiting.popleft()
+
+    def _hand_to_thread(self, job: Job) -> None:
+        frame = job.frame
+        pool = self._side if frame.id is None else self._streams if frame.stream else self._calls
+        if not pool.post(partial(self._run, job)) and not self._closed:
+            # Not told here: this thread may have the reader's turn.
+            error = ConnectFailed("no thread can be started for the request")
+            self._side.post(partial(self._fail, job, error))
 
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End every request and stream, join the threads, close the connections."""
@@ -174,7 +198,7 @@ class HttpBase:
         self._scheduler.close(deadline)
         self._web.close()
         if not all(ended):
-            _log.warning("! %s: a thread is still resolving a name; it ends by itself", self._name)
+            _log.warning("! %s: a thread has not ended in time; it ends by itself", self._name)
 
     def _say_goodbye(self, deadline: Deadline) -> None:
         """Tell the server that the session ends, if it has to be told."""
@@ -185,13 +209,15 @@ class HttpBase:
         """Make one request; on a thread of a pool."""
         frame = job.frame
         with self._lock:
-            if frame not in self._jobs or self._closed:
+            if self._jobs.get(frame) is not job or job.started or self._closed:
                 return
             job.started = True
         alarm = None
         try:
             if frame.id is None:
-                alarm = self._scheduler.at(now() + SIDE_TIME, job.handle.end)
+                cancels = frame.method == "notifications/cancelled"
+                limit = CANCEL_TIME if cancels else SIDE_TIME
+                alarm = self._scheduler.at(now() + limit, job.handle.end)
             self._perform(job)
         except (WebError, MCPError) as error:
             self._fail(job, as_error(error))
@@ -229,20 +255,32 @@ class HttpBase:
             RedirectRefused: the response is a redirect.
         """
         frame = job.frame
-        asks = frame.id is not None and frame.method not in HANDSHAKE
+        asks = frame.id is not None and frame.method not in HANDSHAKE and not frame.stream
         ticket = self._plan.guard.admit() if asks else None
+        how: How = "nothing"
         try:
-            answer = self._web.send(job.handle, "POST", target, headers, frame.data)
+            answer = self._post(job, target, headers)
+            how = "fault" if answer.status in FAULTS or answer.status >= 500 else "good"
         except WebError as error:
             gave_up = job.handle.ended and frame.reason != "timed out"
-            self._judge(ticket, "nothing" if gave_up or error.refusal else "fault")
+            how = "nothing" if gave_up or error.refusal else "fault"
             raise
-        fault = answer.status in FAULTS or answer.status >= 500
-        self._judge(ticket, "fault" if fault else "good")
+        finally:  # whatever else is raised: a probe's place must not be lost
+            self._judge(ticket, how)
         if 300 <= answer.status < 400:
             answer.close()
             raise RedirectRefused(answer.status, _shown(answer.headers.get("Location", "")))
         return answer
+
+    def _post(self, job: Job, target: HttpTarget, headers: Mapping[str, str]) -> Answer:
+        """Post a frame, once more where its connection was just being closed and that is safe."""
+        frame = job.frame
+        try:
+            return self._web.send(job.handle, "POST", target, headers, frame.data)
+        except WebError as error:
+            if not error.stale or frame.method not in REPEATABLE or job.handle.ended:
+                raise
+        return self._web.send(job.handle, "POST", target, headers, frame.data)
 
     def _judge(self, ticket: Ticket | None, how: How) -> None:
         guard = self._plan.guard

@@ -40,6 +40,10 @@ class SseTransport(HttpBase):
         if self._endpoint is not None:
             super().flush(inline=inline)
 
+    def open_stream(self) -> bool:
+        """There always is one; see ``Transport.open_stream``."""
+        return True
+
     def _closing_cancels(self) -> bool:
         return False
 
@@ -52,7 +56,7 @@ class SseTransport(HttpBase):
         if answer.status >= 400:
             answer.close()
             raise HTTPStatusError(answer.status)
-        answer.read(self._max_bytes)  # what it says is not looked at
+        answer.drain()  # what it says is not looked at
         if job.frame.method == "notifications/initialized":
             self._report(Opened(True))
 

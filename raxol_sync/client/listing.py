@@ -121,11 +121,19 @@ class PageCache:
     """The pages of one list, each while it is fresh. Thread-safe."""
 
     def __init__(self) -> None:
-        # Guards: _pages, _generation, _count. Leaf.
+        # Guards: _pages, _generation, _count, _session. Leaf.
         self._lock = threading.Lock()
         self._pages: dict[str | None, Page] = {}
         self._generation = 0
         self._count = 0
+        self._session = 0
+
+    def enter(self, session: int) -> None:
+        """Forget what another session has listed; sessions are numbered."""
+        with self._lock:
+            other, self._session = session != self._session, session
+        if other:
+            self.drop()
 
     @property
     def count(self) -> int:

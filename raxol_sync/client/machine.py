@@ -15,6 +15,7 @@ wire is the order decided here.
    and the probe's answer still wins if it comes first.
 5. Nothing that a peer sends raises here.
 6. What the server asks for is kept by the ``Desk``: see there. What HTTP adds: ``web_machine``.
+7. Listens are beside the window (row C13): see ``Listens``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from raxol_sync.client.effects import (
     Settle,
 )
 from raxol_sync.client.greeting import Greeting, declares_nothing
+from raxol_sync.client.listens import Listens
 from raxol_sync.client.results import fresh, outcome_of
 from raxol_sync.client.signals import Signal
 from raxol_sync.errors import (
@@ -68,6 +70,7 @@ class Machine:
         error: why the session failed, ``None`` while it has not.
         proven: a request was answered in this session.
         streaming: a stream carries what the server says unasked.
+        sessions: how many sessions have become ready so far.
     """
 
     def __init__(
@@ -99,7 +102,9 @@ class Machine:
         self._pinned = pinned
         self.proven = False
         self.streaming = True
+        self.sessions = 0
         self._last_id = 0
+        self._listens = Listens()
         self._pending: dict[int | str, Entry] = {}
         self._queue: deque[Entry] = deque()
         self._again: deque[Entry] = deque()  # to be sent again with input, before the queue
@@ -183,6 +188,7 @@ class Machine:
     def fail(self, error: BaseException) -> list[Effect]:
         """Close the session; every request that is open fails with ``error``."""
         outstanding = [*self._pending.values(), *self._desk.clear(), *self._again, *self._queue]
+        outstanding += self._listens.clear()
         for table in (self._pending, self._again, self._queue):
             table.clear()
         self._probe_id = self._init_id = None
@@ -234,10 +240,9 @@ class Machine:
                 (self._again if entry in self._again else self._queue).remove(entry)
             entry.state = "done"
             return []
-        if entry.state != "sent" or entry.id is None or entry.frame is None:
+        if entry.state not in ("sent", "listening") or entry.frame is None:
             return None
-        del self._pending[entry.id]
-        entry.state = "done"
+        self._take(entry.id)
         entry.frame.reason = reason
         params = {"requestId": entry.id, "reason": reason}
         note = frames.message(wire.notification("notifications/cancelled", params))
@@ -245,16 +250,29 @@ class Machine:
 
     def drop(self, entry: Entry, error: BaseException) -> list[Effect]:
         """Settle a request whose frame found no room on the outbox: it was never sent."""
-        if entry.state != "sent" or entry.id is None:
+        if self._take(entry.id) is None:
             return []
-        del self._pending[entry.id]
-        entry.state = "done"
         return [Settle(entry, None, error)]
+
+    def listen(self, entry: Entry) -> list[Effect]:
+        """Send a listen to a modern server: it waits for nothing and takes no place."""
+        send = self._send(entry)
+        self._pending.pop(entry.id or 0)
+        self._listens.add(entry)
+        return [send]
+
+    def _take(self, request_id: object) -> Entry | None:
+        """Take a request out that is on the wire; ``None`` where there is none with this id."""
+        entry = self._pending.pop(request_id, None) if type(request_id) is int else None
+        if entry is None:
+            return self._listens.take(request_id)
+        entry.state = "done"
+        return entry
 
     def _send(self, entry: Entry) -> Send:
         self._last_id += 1
         entry.id = self._last_id
-        meta = self._meta
+        meta = frames.with_members(self._meta, entry.meta)
         if entry.progress:
             meta = frames.with_token(meta, entry.id)
         params = entry.params
@@ -323,22 +341,24 @@ class Machine:
         if answer.id == self._init_id:
             self._init_id = None
             return self._on_initialize(answer)
-        entry = self._pending.pop(answer.id, None)
+        entry = self._take(answer.id)
         if entry is None:
             return [Ignored("an answer to no open request")]
         result, error = outcome_of(entry.method, answer, modern=self.era == "modern")
         if error is not None and result is not None:
             return self._on_input_required(entry, result, error)
-        entry.state = "done"
         settle = Settle(entry, result, error)
         self.proven = True
         return [settle, *self._promote()] if self._queue or self._again else [settle]
 
     def _on_notification(self, note: Notification) -> list[Effect]:
         if note.method != "notifications/progress":
+            found: list[Effect] = [Deliver(note.method, note.params, self._listens.of(note.params))]
             if note.method == "notifications/cancelled":
                 self._desk.cancel_request(note.params)
-            return [Deliver(note.method, note.params)]
+                ended = self._listens.take(note.params.get("requestId"))
+                found += [] if ended is None else [Settle(ended, {})]
+            return found
         token = note.params.get("progressToken")
         entry = self._pending.get(token) if type(token) is int else None
         if entry is not None and not entry.progress:
@@ -353,10 +373,8 @@ class Machine:
         return [self._desk.take_request(request, ready=self.state == "ready")]
 
     def _on_malformed(self, broken: Malformed) -> list[Effect]:
-        known = broken.id is not None and broken.id in self._pending
-        if broken.id is not None and not broken.answer and known:
-            entry = self._pending.pop(broken.id)
-            entry.state = "done"
+        entry = None if broken.answer else self._take(broken.id)
+        if entry is not None:
             error = InvalidResponse(entry.method, broken.reason)
             return [Settle(entry, None, error), *self._promote()]
         if broken.id is not None and broken.id in (self._probe_id, self._init_id):
@@ -422,6 +440,7 @@ class Machine:
     def _agree(self, era: versions.Era, agreement: Agreement) -> list[Effect]:
         self._probe_id = self._init_id = None
         self._restarted = False
+        self.sessions += 1
         self.era, self.agreement, self.state, self.error = era, agreement, "ready", None
         self.described = True
         self._meta = self._greeting.meta(agreement.version) if era == "modern" else None

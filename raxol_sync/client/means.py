@@ -2,12 +2,13 @@
 
 The only importer of both. Prepared requests go through an adapter: what ``Session.request`` does
 beside that (cookies, redirects, merging, environment) is not wanted here and takes as long as all
-else. The name of a host is what no ``Handle`` can end: ``getaddrinfo`` has only the system's limit.
+else.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 from functools import cache
@@ -15,6 +16,7 @@ from typing import Any
 
 from raxol_sync._deadline import now
 from raxol_sync.client.handle import Handle, WebError
+from raxol_sync.client.resolver import resolve
 from raxol_sync.client.targets import check_addresses
 from raxol_sync.errors import InvalidSpec, TargetBlocked
 
@@ -24,6 +26,24 @@ _LOGGERS = ("connectionpool", "connection", "poolmanager", "response", "util.ret
 
 def explain(error: BaseException, *, connected: bool) -> WebError:
     """Return what an exception of the means comes down to, without its text."""
+    seen = _chain(error)
+    for one in seen:
+        if isinstance(one, TargetBlocked):
+            return WebError(False, str(one), one)
+    for one in reversed(seen):
+        told = _told(one)
+        if told is not None:
+            return WebError(connected, told)
+    return WebError(connected, f"the request failed ({type(error).__name__})")
+
+
+def unanswered(error: BaseException) -> bool:
+    """Return whether the server has closed the connection instead of answering."""
+    return any(isinstance(one, (ConnectionResetError, BrokenPipeError)) for one in _chain(error))
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and what is inside of it, the innermost last."""
     found: BaseException | None = error
     seen: list[BaseException] = []
     while found is not None and len(seen) < 12:
@@ -33,14 +53,7 @@ def explain(error: BaseException, *, connected: bool) -> WebError:
         first = found.args[0] if found.args and isinstance(found.args[0], BaseException) else None
         last = found.args[-1] if found.args and isinstance(found.args[-1], BaseException) else None
         found = inner or first or last or found.__cause__ or found.__context__
-    for one in seen:
-        if isinstance(one, TargetBlocked):
-            return WebError(False, str(one), one)
-    for one in reversed(seen):
-        told = _told(one)
-        if told is not None:
-            return WebError(connected, told)
-    return WebError(connected, f"the request failed ({type(error).__name__})")
+    return seen
 
 
 def _told(error: BaseException) -> str | None:
@@ -59,6 +72,9 @@ def _told(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.errno is not None and error.strerror:
         return str(error.strerror).lower()
     name = type(error).__name__
+    refused = re.match(r"Tunnel connection failed: (\d{3})\b", str(error))
+    if refused is not None:
+        return f"the proxy refused to connect (HTTP status {refused[1]})"
     if name == "RemoteDisconnected":
         return "the server closed the connection without an answer"
     if name in ("IncompleteRead", "ProtocolError") and not isinstance(error, HTTPException):
@@ -162,14 +178,19 @@ def _tracked_connection(kind: Any, local: Any, block_private: bool) -> type[Any]
 
         def connect(self) -> None:
             self.handle = local.handle
+            local.dialled = True
             twin = None
             try:
                 super().connect()
+            except OSError as error:
+                _close_half_made(error)
+                raise
             finally:
                 # The handshake of TLS goes through another object than _new_conn's: see _dial.
                 twin, self.twin = getattr(self, "twin", None), None
                 if self.handle is not None:
                     self.handle.attach(self.sock)
+                    self.handle.reached = self.handle.reached or self.sock is not None
                 if twin is not None:
                     twin.close()
 
@@ -177,6 +198,9 @@ def _tracked_connection(kind: Any, local: Any, block_private: bool) -> type[Any]
             self.handle = local.handle
             if self.handle is not None:
                 self.handle.attach(self.sock)
+                self.handle.reached = self.handle.reached or self.sock is not None
+            if self.sock is not None:  # it has that of the end of the last response
+                self.sock.settimeout(self.timeout)
             result = super().request(*args, **kwargs)
             local.connected = True
             return result
@@ -209,8 +233,7 @@ def _tracked_pool(kind: Any, tracked: type[Any]) -> type[Any]:
 
 def _dial(conn: Any, handle: Handle | None, block_private: bool) -> socket.socket:
     """Connect to one of a host's addresses; what is attached can be shut down at any moment."""
-    host = conn._dns_host
-    found = socket.getaddrinfo(host, conn.port, type=socket.SOCK_STREAM)
+    found = resolve(conn._dns_host, conn.port, handle or Handle())
     if block_private:
         # What was checked is what is dialled: the name is not resolved again.
         check_addresses(conn.host, [str(info[4][0]) for info in found])
@@ -241,6 +264,21 @@ def _dial(conn: Any, handle: Handle | None, block_private: bool) -> socket.socke
     raise problem if problem is not None else OSError("the host has no address")
 
 
+def _close_half_made(error: BaseException) -> None:
+    """Close the TLS socket that ``ssl`` was making when its connection ended.
+
+    Where that happens just before the handshake, ``ssl`` leaves it open for the garbage collector.
+    """
+    import ssl
+
+    trace = error.__traceback__
+    while trace is not None:
+        made = trace.tb_frame.f_locals.get("self")
+        if isinstance(made, ssl.SSLSocket):
+            made.close()
+        trace = trace.tb_next
+
+
 @cache
 def means() -> Means:
     """Return what HTTP is made with; ``InvalidSpec`` where ``requests`` is not installed."""
@@ -249,6 +287,5 @@ def means() -> Means:
     except ImportError as error:
         missing = error.name or "requests"
     raise InvalidSpec(
-        f"url= needs the package {missing!r}, which cannot be imported: "
-        "install raxol_sync with its extra 'http', or requests itself"
+        f"url= needs the package {missing!r}, which cannot be imported: pip install {missing}"
     )

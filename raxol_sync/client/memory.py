@@ -91,6 +91,10 @@ class MemoryTransport:
         """Hand what is queued to the server, on this thread: its ``request`` never blocks."""
         self._outbox.flush(inline=True)
 
+    def open_stream(self) -> bool:
+        """There always is one; see ``Transport.open_stream``."""
+        return True
+
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End the subscription, and with it what the connection has outstanding."""
         self._outbox.close(deadline.at_most(1.0))

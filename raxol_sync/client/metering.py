@@ -7,8 +7,9 @@ has it, and given back where nothing was sent. It is never spent twice.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from raxol_sync._deadline import now
@@ -168,6 +169,7 @@ class Meter:
         self._prices = {tool: _amount("a price", price) for tool, price in (prices or {}).items()}
         self.on = bool(prices) if metered is None else metered
         self._ledger: LedgerLike = ledger if ledger is not None else OnceLedger()
+        self.tell: Callable[..., object] = lambda event, **fields: None  # telemetry
 
     def check(self, tool: str, reservation: object) -> Holding | None:
         """Hold a call's reservation; ``None`` where none is needed.
@@ -178,6 +180,13 @@ class Meter:
         """
         if not self.on:
             return None
+        try:
+            return self._hold(tool, reservation)
+        except (UnknownPrice, UnmeteredCall) as error:
+            self.tell("call_refused", tool=tool, error=type(error).__name__)
+            raise
+
+    def _hold(self, tool: str, reservation: object) -> Holding | None:
         price = self._prices.get(tool)
         if price is None:
             raise UnknownPrice(tool)
@@ -186,29 +195,34 @@ class Meter:
         if reservation is None:
             raise UnmeteredCall(tool)
         self._ledger.hold(reservation, tool)
-        return Holding(self._ledger, reservation)
+        return Holding(self._ledger, reservation, partial(self.tell, tool=tool))
 
 
 class Holding:
     """A reservation on its way. ``spend`` or ``give_back``, whichever comes first, counts."""
 
-    __slots__ = ("_ledger", "_reservation")
+    __slots__ = ("_ledger", "_reservation", "_tell")
 
-    def __init__(self, ledger: LedgerLike, reservation: object) -> None:
+    def __init__(
+        self, ledger: LedgerLike, reservation: object, tell: Callable[[str], object]
+    ) -> None:
         self._ledger: LedgerLike | None = ledger
         self._reservation = reservation
+        self._tell = tell
 
     def spend(self) -> None:
         """The call was handed to the transport."""
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.spend(self._reservation)
+            self._tell("reservation_spent")
 
     def give_back(self) -> None:
         """Nothing was sent."""
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.give_back(self._reservation)
+            self._tell("reservation_returned")
 
 
 def _token(reservation: Any) -> Any:

@@ -10,7 +10,7 @@ from raxol_sync.content import Contents, contents_from_wire
 Json = dict[str, Any]
 
 
-def call_params(name: str, arguments: object, progress: object = None) -> Json:
+def call_params(name: str, arguments: object, progress: object = None, meta: object = None) -> Json:
     """Return the params of a call; ``TypeError`` for arguments of a wrong type."""
     if progress is not None and not callable(progress):
         raise TypeError("progress must be callable: (done, total, message)")
@@ -20,7 +20,12 @@ def call_params(name: str, arguments: object, progress: object = None) -> Json:
     elif arguments is not None:
         kind = type(arguments).__name__
         raise TypeError(f"arguments must be a mapping of names to values, not {kind}")
-    return params
+    return with_meta(params, meta)
+
+
+def with_meta(params: Json, meta: object) -> Json:
+    """Return params with what the caller wants in their ``_meta``; checked when it is sent."""
+    return params if meta is None else {**params, "_meta": meta}
 
 
 def string(word: str, value: object) -> str:

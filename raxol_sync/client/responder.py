@@ -15,12 +15,13 @@ from typing import Any
 
 from raxol_sync.client.effects import Failure, Inquiry
 from raxol_sync.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidSpec
+from raxol_sync.inputs import SampleResult
 from raxol_sync.protocol import versions, wire
 from raxol_sync.values import ElicitResult
 
 Json = dict[str, Any]
 OnElicit = Callable[..., "Mapping[str, Any] | ElicitResult | None"]
-OnSample = Callable[[Json], "str | Mapping[str, Any]"]
+OnSample = Callable[..., "str | Mapping[str, Any] | SampleResult"]
 Paths = Iterable["str | os.PathLike[str]"]
 GivenRoots = Paths | Callable[[], Paths]
 _log = logging.getLogger("raxol_sync.client")
@@ -63,9 +64,11 @@ class Responder:
         roots: GivenRoots | None = None,
         *,
         max_bytes: int = wire.MAX_MESSAGE_BYTES,
+        extensions: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """``max_bytes`` bounds an answer. ``InvalidSpec`` for roots that are no files."""
         self._name = name
+        self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
         self._elicit = elicit
         self._sample = sample
         self._list: Callable[[], Paths] | None = None
@@ -75,7 +78,9 @@ class Responder:
             fixed = _checked_roots(name, roots)
             self._list = lambda: fixed
         self._max_bytes = max_bytes
-        self._takes_url = elicit is not None and _takes_url(elicit)
+        self._takes_url = elicit is not None and _takes(elicit, "url")
+        self._takes_id = elicit is not None and _takes(elicit, "elicitation_id")
+        self._takes_tools = sample is not None and _takes(sample, "tools")
         given = (
             ("elicitation/create", elicit),
             ("sampling/createMessage", sample),
@@ -86,15 +91,18 @@ class Responder:
     def capabilities(self, version: str) -> Json:
         """Return what is declared in a revision: only what there is a handler for."""
         declared: Json = {}
-        if self._elicit is not None:
+        if self._elicit is not None and version >= "2025-06-18":  # which brought it
             modes: Json = {"form": {}, "url": {}} if self._takes_url else {"form": {}}
             # Before 2025-11-25 there were no modes.
             declared["elicitation"] = modes if version >= "2025-11-25" else {}
         if self._sample is not None:
-            declared["sampling"] = {}
+            with_tools = self._takes_tools and version >= "2025-11-25"  # which brought them
+            declared["sampling"] = {"tools": {}} if with_tools else {}
         if self._list is not None:
             modern = version in versions.MODERN_NAMES
-            declared["roots"] = {} if modern else {"listChanged": False}
+            declared["roots"] = {} if modern else {"listChanged": True}
+        if self._extensions:
+            declared["extensions"] = self._extensions
         return declared
 
     def answer(self, inquiry: Inquiry) -> bytes | Failure:
@@ -141,7 +149,7 @@ class Responder:
         if method == "elicitation/create" and self._elicit is not None:
             return self._elicited(self._elicit, params, legacy)
         if method == "sampling/createMessage" and self._sample is not None:
-            return _sampled(self._sample, params)
+            return _sampled(self._sample, params, self._takes_tools)
         if method == "roots/list" and self._list is not None:
             return {"roots": [_root(item) for item in self._list()]}
         raise _Refused(INTERNAL_ERROR, "it has no handler")  # the desk lets none of these through
@@ -159,18 +167,19 @@ class Responder:
                 if legacy:
                     raise _Refused(INVALID_PARAMS, "the mode url was not declared")
                 return {"action": "decline"}
-            return _elicit_answer(handler(message, None, url=url), form=False)
+            more = {"elicitation_id": params.get("elicitationId")} if self._takes_id else {}
+            return _elicit_answer(handler(message, None, url=url, **more), form=False)
         schema = params.get("requestedSchema")
         if mode != "form" or not isinstance(schema, dict):
             raise _Refused(INVALID_PARAMS, "a form needs a requestedSchema, an object")
-        return _elicit_answer(handler(message, schema), form=True)
+        return _elicit_answer(handler(message, schema), form=True, defaults=_defaults(schema))
 
 
 # ---------------------------------------------------------------- elicitation
 
 
-def _takes_url(handler: OnElicit) -> bool:
-    """Return whether a handler can be called with ``url=``."""
+def _takes(handler: Callable[..., object], word: str) -> bool:
+    """Return whether a handler can be called with that keyword."""
     try:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):  # a callable of C without a signature
@@ -178,13 +187,27 @@ def _takes_url(handler: OnElicit) -> bool:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return any(
         parameter.kind is inspect.Parameter.VAR_KEYWORD
-        or (parameter.name == "url" and parameter.kind in named)
+        or (parameter.name == word and parameter.kind in named)
         for parameter in parameters
     )
 
 
-def _elicit_answer(given: object, *, form: bool) -> Json:
-    """Return what ``on_elicit`` gave as the protocol has it; a page's answer has no content."""
+def _defaults(schema: Mapping[str, Any]) -> Json:
+    """Return what a form shows in its fields before anybody fills them in."""
+    fields = schema.get("properties")
+    found = fields.items() if isinstance(fields, dict) else ()
+    return {
+        name: field["default"]
+        for name, field in found
+        if isinstance(field, dict) and "default" in field and _is_flat(field["default"])
+    }
+
+
+def _elicit_answer(given: object, *, form: bool, defaults: Mapping[str, Any] = {}) -> Json:
+    """Return what ``on_elicit`` gave as the protocol has it; a page's answer has no content.
+
+    ``defaults`` fill what it left out of a form.
+    """
     if given is None:
         return {"action": "decline"}
     content: object = given
@@ -204,7 +227,7 @@ def _elicit_answer(given: object, *, form: bool) -> Json:
             INTERNAL_ERROR,
             "on_elicit must return strings, numbers, booleans and lists of strings, by name",
         )
-    return {"action": "accept", "content": dict(content)}
+    return {"action": "accept", "content": {**defaults, **content}}
 
 
 def _is_flat(value: object) -> bool:
@@ -216,17 +239,24 @@ def _is_flat(value: object) -> bool:
 # ---------------------------------------------------------------- sampling
 
 
-def _sampled(handler: OnSample, params: Mapping[str, Any]) -> Json:
+def _sampled(handler: OnSample, params: Mapping[str, Any], takes_tools: bool) -> Json:
     if not isinstance(params.get("messages"), list):
         raise _Refused(INVALID_PARAMS, "messages must be a list")
-    if "tools" in params or "toolChoice" in params:  # sampling.tools is never declared
+    tools = params.get("tools", [])
+    if not takes_tools and ("tools" in params or "toolChoice" in params):
         raise _Refused(INVALID_PARAMS, "this client does not sample with tools")
-    given: object = handler(dict(params))
+    if not isinstance(tools, list):
+        raise _Refused(INVALID_PARAMS, "tools must be a list")
+    given: object = handler(dict(params), **({"tools": tools} if takes_tools else {}))
+    if isinstance(given, SampleResult):
+        given = given.to_wire()
     if isinstance(given, str):
         given = {"content": {"type": "text", "text": given}}
     elif not isinstance(given, Mapping):
         kind = type(given).__name__
-        raise _Refused(INTERNAL_ERROR, f"on_sample must return a str or a dict, not {kind}")
+        raise _Refused(
+            INTERNAL_ERROR, f"on_sample must return a str, a dict or a SampleResult, not {kind}"
+        )
     found = {"role": "assistant", "model": "unknown", **given}
     items = found.get("content")
     items = items if isinstance(items, list) else [items]

@@ -14,24 +14,6 @@ ErrorT = TypeVar("ErrorT", bound=BaseException)
 Json = dict[str, Any]
 
 
-class HandlerFailed(InputRequired):
-    """Raised when a handler gave no usable answer to what the server asks for (row C28).
-
-    What the handler raised is the ``__cause__``.
-
-    Attributes:
-        requests: the server's input requests by key, as they came.
-        reason: what the handler did, without any value of its answer.
-    """
-
-    def __init__(self, requests: Json, reason: str) -> None:
-        super().__init__(requests)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"the server asks for input and got no answer: {self.reason}"
-
-
 def outcome_of(
     method: str, answer: Response, *, modern: bool
 ) -> tuple[Json | None, MCPError | None]:

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from raxol_sync._deadline import Deadline, now
+from raxol_sync.client import frames
 from raxol_sync.client.backoff import Backoff
-from raxol_sync.client.effects import Effect, Settle
+from raxol_sync.client.effects import Effect, Send, Settle
 from raxol_sync.client.exchange import Exchange
 from raxol_sync.client.handlers import Handlers
 from raxol_sync.client.link import Link, check_process
@@ -26,6 +27,7 @@ from raxol_sync.client.machine import Machine, Opening
 from raxol_sync.client.transport import Transport
 from raxol_sync.client.verdicts import is_terminal
 from raxol_sync.errors import ConnectFailed, InvalidResponse, MCPError, NotReady
+from raxol_sync.protocol import wire
 from raxol_sync.protocol.negotiation import Agreement, Modern, discovered, judge_discover
 from raxol_sync.protocol.wire import Response
 from raxol_sync.telemetry import Sink, Telemetry
@@ -119,9 +121,29 @@ class Session(Exchange):
         return self._machine.streaming
 
     @property
+    def number(self) -> int:
+        """Which session this is: how many have become ready so far."""
+        return self._machine.sessions
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was stopped, which is final."""
+        return self._stopping
+
+    @property
     def era(self) -> str | None:
         """``legacy`` or ``modern``, ``None`` before it is known."""
         return self._machine.era
+
+    def tell_server(self, method: str) -> None:
+        """Send a notification without params, if there is a session; nobody answers it."""
+        note = Send(frames.message(wire.notification(method)))
+        with self._lock:
+            link = self._link if self._machine.state == "ready" else None
+            if link is not None:
+                self._put(link, [note])
+        if link is not None:
+            link.transport.flush(inline=True)
 
     def require_ready(self) -> None:
         """Raise what a call would raise, if the session is not usable (row C07)."""
@@ -194,7 +216,14 @@ class Session(Exchange):
                 self._terminal = ended and is_terminal(self._machine.error)
                 over = self._stopping or self._terminal
                 self._changed.notify_all()
-            if over or not self._backoff.wait():
+            if over:
+                return
+            if self._telemetry.on:
+                attempt, delay = self._backoff.attempts + 1, self._backoff.next_delay()
+                self._telemetry.emit(
+                    "reconnecting", name=self._name, attempt=attempt, seconds=delay
+                )
+            if not self._backoff.wait():
                 return
             deadline = Deadline(self._init_timeout)
 
@@ -274,8 +303,10 @@ class Session(Exchange):
                     version=status.protocol_version,
                 )
                 self._memory.worked(opening, self._machine.era, again)
+                self._on_ready()
             elif due == "rejected":  # a handshake begins anew, on this link
                 ready, deadline = False, Deadline(self._init_timeout)
+                self._telemetry.emit("session_rejected", name=self._name)
             elif due == "silence":
                 _log.debug("= %s: no answer to server/discover: initialize", self._name)
                 self._act(link, self._machine.silence)
@@ -286,6 +317,9 @@ class Session(Exchange):
             # It was stopped so soon after that this thread has not seen it ready.
             self._memory.worked(opening, self._machine.era, again)
         return since
+
+    def _on_ready(self) -> None:
+        """A session has become ready; on the supervisor."""
 
     def _due(self, link: Link, deadline: Deadline, probe: Deadline, was_ready: bool) -> str | None:
         """Wait until something is to be done; return ``None`` once this link is over."""

@@ -81,6 +81,20 @@ def check_version(name: str, version: str | None) -> str | None:
     return check_choice(name, "protocol_version", version, SUPPORTED)
 
 
+def check_extensions(name: str, given: object) -> None:
+    """``InvalidSpec`` for extensions that are no mapping of prefixed names to settings."""
+    if given is None:
+        return
+    fits = isinstance(given, Mapping) and all(
+        isinstance(key, str) and "/" in key.strip("/") and isinstance(value, Mapping)
+        for key, value in given.items()
+    )
+    if not fits:
+        raise InvalidSpec(
+            f"client {name!r}: extensions= must map names such as 'com.example/thing' to mappings"
+        )
+
+
 def check_handler(name: str, word: str, handler: Callable[..., T] | None) -> None:
     """A handler is callable, or ``None``."""
     if handler is not None and not callable(handler):

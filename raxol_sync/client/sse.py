@@ -72,25 +72,28 @@ class EventReader:
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield whole blocks with their line ends made LF, an empty line at the end."""
-        rest, seen, total = b"", 0, 0
+        rest = bytearray()  # grows in place: a large event may come in very small pieces
+        seen = total = 0
         first = True
         for chunk in self._chunks:
             total += len(chunk)
             if self._max_total is not None and total > self._max_total:
                 raise MessageTooLarge(self._max_total, "an event stream")
-            rest = rest + chunk if rest else chunk
+            rest += chunk
             if first and len(rest) >= len(_BOM):
-                rest, first = rest.removeprefix(_BOM), False
+                first = False
+                if rest.startswith(_BOM):
+                    del rest[: len(_BOM)]
             # A CR at the very end may be half of a CRLF: it is looked at with what follows.
             whole = len(rest) - 1 if rest.endswith(b"\r") else len(rest)
             start = 0
             while (end := _BLOCK_END.search(rest, max(start, seen), whole)) is not None:
-                block = rest[start : end.start()]
+                block = bytes(rest[start : end.start()])
                 self._check(len(block))
                 start = seen = end.end()
                 if block:
                     yield _ANY_END.sub(b"\n", block) + b"\n\n"
-            rest = rest[start:]
+            del rest[:start]
             seen = max(0, len(rest) - 4)  # a block's end may have begun there
             self._check(len(rest) - 4)
 

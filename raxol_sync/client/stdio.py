@@ -99,6 +99,10 @@ class StdioTransport:
         """Write what is queued; see ``Transport.flush``. Windows has no pipe that never blocks."""
         self._outbox.flush(inline=inline and not WINDOWS)
 
+    def open_stream(self) -> bool:
+        """There always is one; see ``Transport.open_stream``."""
+        return True
+
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End the process with its group, join the threads, close the descriptors."""
         with self._lock:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from raxol_sync.errors import InvalidSpec, TargetBlocked
 
@@ -27,6 +27,7 @@ RESERVED = frozenset(
 """Headers that are the transport's own, lower case; so is whatever begins with ``mcp-param-``."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
+_URL_SAFE = "%/:?#[]@!$&'()*+,;=~"  # what is encoded already stays as it is
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
@@ -87,13 +88,18 @@ def parse_target(url: object, *, allow_http: bool = False) -> HttpTarget:
             host, "plain http goes to this machine only: use https or allow_http=True"
         )
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
-    path = parts.path or "/"
+    path = quote(parts.path or "/", safe=_URL_SAFE)
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise InvalidSpec("url= names a host that cannot be one") from None
     shown_host = f"[{host}]" if ":" in host else host
     clean = f"{parts.scheme}://{shown_host}:{port}{path}"
     if port == DEFAULT_PORTS[parts.scheme]:
         clean = f"{parts.scheme}://{shown_host}{path}"
     if parts.query:
-        clean += f"?{parts.query}"
+        clean += f"?{quote(parts.query, safe=_URL_SAFE)}"
     return HttpTarget(clean, parts.scheme, host, port, path, _basic(parts.username, parts.password))
 
 

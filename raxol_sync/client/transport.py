@@ -46,6 +46,12 @@ class Transport(Protocol):
     def flush(self, *, inline: bool) -> None:
         """Send what is queued, soon. Never blocks. ``inline``: this thread may do it itself."""
 
+    def open_stream(self) -> bool:
+        """Open a stream for what the server says unasked, if there is none yet.
+
+        Return whether there is one. May take a second.
+        """
+
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End the connection and what serves it: processes, threads, descriptors. Idempotent.
 

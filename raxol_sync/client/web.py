@@ -10,13 +10,14 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from raxol_sync.client.handle import Handle, WebError
-from raxol_sync.client.means import explain, means
+from raxol_sync.client.means import explain, means, unanswered
 from raxol_sync.client.targets import HttpTarget, is_loopback
 from raxol_sync.errors import MessageTooLarge
 
 CONNECT_TIME = 30.0  # seconds for one address to accept, and for TLS
 _CHUNK = 1 << 16  # bytes
 _DRAIN_TIME = 0.25  # seconds for a stream to end after its last message
+_DRAIN_READS = 3  # with as much time each
 
 
 class Answer:
@@ -71,12 +72,13 @@ class Answer:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def drain(self) -> None:
-        """Read what is left of a stream that has said all, if it ends soon, else close it."""
+        """Read what is left of what has said all, if it ends soon, else close it."""
         with suppress(Exception):  # the answer is there; only the connection's reuse is at stake
             connection = self._raw.connection or self._raw._connection
             sock = connection.sock if connection is not None else None
             if sock is not None:
                 sock.settimeout(_DRAIN_TIME)
+            for _ in range(_DRAIN_READS):
                 if not self._raw.read1(_CHUNK, decode_content=False):
                     self.finish()
                     return
@@ -176,7 +178,7 @@ class Web:
         request = self._means.prepared(method, target.url, {**self._base, **headers}, body)
         problem: WebError | None = None
         local = self._means.local
-        local.handle, local.connected = handle, False
+        local.handle, local.connected, local.dialled = handle, False, False
         try:
             if handle.ended:
                 problem = WebError(False, "the request was given up")
@@ -186,6 +188,7 @@ class Web:
                 )
         except Exception as error:  # whatever the means raise; told apart by explain
             problem = explain(error, connected=local.connected)
+            problem.stale = not local.dialled and unanswered(error)
         finally:
             local.handle = None
         # Raised here, outside of the handler, so that nothing with a URL in it hangs on it.

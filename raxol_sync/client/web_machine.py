@@ -50,6 +50,7 @@ class WebMachine(Machine):
         self._trusting = False  # it is taken for modern because it was so lately
         self._opening: Opening = "initialize"
         self._refreshing: set[Entry] = set()  # their headers are made anew (row C30)
+        self._owing = False  # initialize waits until the one place in the window is free
 
     @property
     def pooled(self) -> bool:
@@ -63,7 +64,7 @@ class WebMachine(Machine):
 
     def begin(self, opening: Opening) -> list[Effect]:
         """Begin a session on a fresh transport."""
-        self._opening, self._resuming = opening, False
+        self._opening, self._resuming, self._owing = opening, False, False
         self._trusting = opening == "modern"
         return super().begin(opening)
 
@@ -79,7 +80,7 @@ class WebMachine(Machine):
 
     def fail(self, error: BaseException) -> list[Effect]:
         """Close the session; every request that is open fails with ``error``."""
-        self._resuming = False
+        self._resuming = self._owing = False
         waiting, self._refreshing = self._refreshing, set()
         for entry in waiting:
             entry.state = "done"
@@ -108,7 +109,7 @@ class WebMachine(Machine):
             entry.state = "refreshing"
             self._refreshing.add(entry)
             return [Refresh(entry), *effects[1:]]
-        return effects
+        return [*effects, *self._owed()] if self._owing else effects
 
     # ------------------------------------------------------------ the handshake
 
@@ -150,10 +151,9 @@ class WebMachine(Machine):
         if failed.id == self._init_id:
             self._init_id = None
             return self._on_initialize_failed(failed.error)
-        entry = self._pending.pop(failed.id, None)
+        entry = self._take(failed.id)
         if entry is None:
             return []
-        entry.state = "done"
         settle = Settle(entry, None, failed.error)
         if self._trusting and stale(failed.error):
             return [settle, *self._distrust()]
@@ -176,7 +176,19 @@ class WebMachine(Machine):
             return [*effects, *self.fail(ConnectFailed("the server rejects the session it gave"))]
         self._desk.clear()
         self.state, self._resuming = "initializing", True
-        return [*effects, Changed(), self._initialize()]
+        # A serialized session has one request on the wire, also where a stream was rejected.
+        self._owing = True
+        return [*effects, Changed(), *self._owed()]
+
+    def _owed(self) -> list[Effect]:
+        """Return the handshake that a rejected session owes, once it may be sent."""
+        if not self._owing or (self._window == 1 and self._pending):
+            return []
+        self._owing = False
+        return [self._initialize()]
+
+    def _promote(self) -> list[Effect]:
+        return [*self._owed(), *super()._promote()]
 
     def _distrust(self) -> list[Effect]:
         """It was modern lately and is no more: ask it again (row C22)."""

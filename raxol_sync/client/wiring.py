@@ -17,8 +17,9 @@ from raxol_sync.client.listing import PageCache
 from raxol_sync.client.machine import Machine
 from raxol_sync.client.memories import FixedMemory, HttpMemory, StdioMemory
 from raxol_sync.client.memory import MemoryTransport, ServerLike
+from raxol_sync.client.reports import Reporter
 from raxol_sync.client.responder import Responder
-from raxol_sync.client.session import Memory, Session
+from raxol_sync.client.session import Memory
 from raxol_sync.client.stdio import Command, StdioTransport
 from raxol_sync.client.transport import Transport
 from raxol_sync.errors import (
@@ -122,11 +123,14 @@ def handlers(name: str, tools: PageCache, told: tuple[Any, Any, Any], asked: Res
     return Handlers(log, progress, notification, changed, refused, asked)
 
 
-def responder(name: str, elicit: Any, sample: Any, roots: Any, max_bytes: int) -> Responder:
+def responder(
+    name: str, elicit: Any, sample: Any, roots: Any, max_bytes: int, extensions: Any = None
+) -> Responder:
     """Return what answers the server's requests; ``InvalidSpec`` for a wrong handler."""
+    spec.check_extensions(name, extensions)
     spec.check_handler(name, "on_elicit", elicit)
     spec.check_handler(name, "on_sample", sample)
-    return Responder(name, elicit, sample, roots, max_bytes=max_bytes)
+    return Responder(name, elicit, sample, roots, max_bytes=max_bytes, extensions=extensions)
 
 
 def _on_changed(tools: PageCache, method: str) -> None:
@@ -140,15 +144,20 @@ def _on_refused(tools: PageCache, method: str, code: int) -> None:
 
 
 def session(
-    name: str, goal: Target, bounds: Limits, told: Handlers, telemetry: Sink | None
-) -> Session:
+    name: str,
+    goal: Target,
+    bounds: Limits,
+    told: Handlers,
+    telemetry: Sink | None,
+    info: Mapping[str, Any] | None,
+) -> Reporter:
     """Return a session that is not started."""
     window = 1 if bounds.concurrency == "serialized" else bounds.pool_size
     asked = told.responder
     rules: dict[str, Any] = {
         "window": window,
         "queue_limit": bounds.queue_limit,
-        "client_info": _client_info(),
+        "client_info": client_info(name, info),
         "pinned": bounds.protocol_version,
         "handled": asked.methods if asked else (),
         "capabilities": asked.capabilities if asked else declares_nothing,
@@ -163,7 +172,7 @@ def session(
     frames = 4 * (window + bounds.queue_limit) + 64
     listens = bool(asked and asked.methods) or told.notification is not None or told.log is not None
     wants_stream = listens or bounds.concurrency != "serialized"
-    return Session(
+    made = Reporter(
         name,
         machine,
         told,
@@ -177,6 +186,9 @@ def session(
         fail_fast=bounds.fail_fast,
         telemetry=telemetry,
     )
+    if goal.plan is not None and telemetry is not None:
+        goal.plan.guard.on_change = made.tell_breaker
+    return made
 
 
 def _connector(
@@ -207,5 +219,15 @@ def _memory(goal: Target, pinned: str | None) -> Memory:
     return FixedMemory("discover") if pinned is not None else StdioMemory(goal.command)
 
 
-def _client_info() -> Mapping[str, str]:
-    return {"name": "raxol_sync", "version": __version__}
+def client_info(name: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what a client tells servers of itself; ``InvalidSpec`` where that is not valid."""
+    own = {"name": "raxol_sync", "version": __version__}
+    if given is None:
+        return own
+    try:
+        info = {**own, **given}
+    except TypeError:
+        info = {}
+    if not all(isinstance(info.get(key), str) for key in own):
+        raise InvalidSpec(f"client {name!r}: client_info= must be a mapping; its values strings")
+    return info

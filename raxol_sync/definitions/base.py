@@ -11,6 +11,7 @@ from raxol_sync.schema import FunctionSchema, function_schema
 
 Json = dict[str, Any]
 Completer = Callable[..., Any]
+_YEAR = 366 * 86400
 
 
 class Definition:
@@ -124,6 +125,30 @@ def property_schema(signature: FunctionSchema | None, name: str) -> Mapping[str,
         return {}
     found = signature.input_schema.get("properties", {}).get(name, {})
     return found if isinstance(found, dict) else {}
+
+
+def milliseconds(name: str, seconds: float) -> int:
+    """Return a time in seconds as whole milliseconds; ``ValueError`` where it is none."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise ValueError(f"{name} must be a number of seconds, not {type(seconds).__name__}")
+    if not 0 <= seconds <= _YEAR:
+        raise ValueError(f"{name} must be from 0 to {_YEAR} seconds, not {seconds}")
+    return round(seconds * 1000)
+
+
+def caching(cache_ttl: float | None, cache_scope: str | None) -> Json:
+    """Return what a resource says of keeping its contents; nothing where nothing was given."""
+    if cache_scope not in (None, "public", "private"):
+        raise InvalidTool("cache_scope must be 'public' or 'private'")
+    hints: Json = {}
+    if cache_ttl is not None:
+        try:
+            hints["ttlMs"] = milliseconds("cache_ttl", cache_ttl)
+        except ValueError as error:
+            raise InvalidTool(str(error)) from None
+    if cache_scope is not None:
+        hints["cacheScope"] = cache_scope
+    return hints
 
 
 def with_details(

@@ -9,6 +9,7 @@ from raxol_sync.definitions.base import (
     Completer,
     Definition,
     Json,
+    caching,
     fill_from,
     needs_callable,
     non_empty,
@@ -22,6 +23,9 @@ from raxol_sync.protocol.templates import TemplateError, UriTemplate, is_templat
 
 class Resource(Definition):
     """A resource with a fixed URI. ``callback()`` gives its contents: text, bytes, ``Contents``.
+
+    ``size`` is in bytes. ``cache_ttl`` says for how many seconds a client of the stateless era may
+    keep the contents, ``cache_scope`` (``public`` or ``private``, by default the latter) for whom.
 
     Raises:
         InvalidTool: the uri or the name is empty, the uri is a template, or nothing is callable.
@@ -42,9 +46,12 @@ class Resource(Definition):
         size: int | None = None,
         icons: Sequence[Mapping[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
+        cache_ttl: float | None = None,
+        cache_scope: str | None = None,
     ) -> None:
         super().__init__(callback, title=title, icons=icons, meta=meta)
         self.kind = f"resource {uri!r}"
+        self.caching = caching(cache_ttl, cache_scope)
         self._check(non_empty("uri", uri), non_empty("name", name), needs_callable(callback))
         self._check(
             f"uri {uri!r} is a template; use ResourceTemplate" if is_template(uri) else None
@@ -107,8 +114,11 @@ class ResourceTemplate(Definition):
         icons: Sequence[Mapping[str, Any]] = (),
         meta: Mapping[str, Any] | None = None,
         completers: Mapping[str, Completer] | None = None,
+        cache_ttl: float | None = None,
+        cache_scope: str | None = None,
     ) -> None:
         super().__init__(callback, title=title, icons=icons, meta=meta, completers=completers)
+        self.caching = caching(cache_ttl, cache_scope)
         self.kind = f"resource template {uri_template!r}"
         self._check(
             non_empty("uri_template", uri_template),

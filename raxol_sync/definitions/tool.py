@@ -6,6 +6,7 @@ import copy
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from raxol_sync.definitions.base import (
@@ -23,6 +24,8 @@ from raxol_sync.schema import (
     SchemaValidator,
     compile_schema,
     function_schema,
+    header_paths,
+    header_problems,
     to_json,
 )
 
@@ -101,6 +104,12 @@ class Tool(Definition):
         """The key of its circuit breaker (row S45)."""
         return ("tool", self.name)
 
+    @cached_property
+    def header_paths(self) -> Mapping[tuple[str, ...], str]:
+        """Which arguments HTTP headers repeat (``x-mcp-header``): names by path of properties."""
+        wrong = header_problems(self.input_schema)
+        return {} if wrong else header_paths(self.input_schema)
+
     @classmethod
     def from_function(
         cls,
@@ -176,6 +185,12 @@ class Tool(Definition):
         return self._output is None and self._signature is not None and self._signature.wraps_result
 
     @property
+    def returns_any_value(self) -> bool:
+        """Whether its output schema, given by hand, is not one of an object."""
+        declared = self.output_schema if self._output is not None else None
+        return declared is not None and declared.get("type") != "object"
+
+    @property
     def returns_content(self) -> bool:
         """Whether the return hint says content objects; then an empty list is no content."""
         return self._signature is not None and self._signature.returns_content
@@ -208,7 +223,8 @@ class Tool(Definition):
 
     def _compile(self, name: str, schema: Mapping[str, Any]) -> SchemaValidator:
         try:
-            return compile_schema(schema)
+            # Since 2026-07-28 what a tool returns may be any JSON value.
+            return compile_schema(schema, root_object=name != "output_schema")
         except ValueError as error:
             raise InvalidTool(f"{self.kind}: {name}: {error}") from error
 

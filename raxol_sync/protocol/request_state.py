@@ -1,9 +1,10 @@
 """The signed state that travels through a client of the stateless era (row S42). Floor 1; pure.
 
 Spec: basic/patterns/mrtr. An ``input_required`` answer ends its request; the retry brings back what
-we need to know, in ``requestState``. It is signed, not encrypted: it holds nothing that its bearer
-did not say or see. It is bound to one request (method, name, arguments), one principal, one nonce
-and a time; it is good for one use. Keys, the clock and nonces are arguments.
+we need to know, in ``requestState``. It is signed, not encrypted: its bearer can read what was said
+before, and what the callback has done once. It is bound to one request (method, name, arguments),
+one principal, one nonce and a time; it is good for one use. Keys, the clock and nonces are
+arguments.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class RequestState:
         approved: the prompt that was approved in an earlier round, ``None`` if none was.
         asked: the keys of the inputs that were asked for in this round.
         answers: the answers of earlier rounds, by key.
+        kept: what earlier runs of the callback have done once, by key.
     """
 
     binding: str
@@ -46,18 +48,28 @@ class RequestState:
     approved: str | None = None
     asked: tuple[str, ...] = ()
     answers: Mapping[str, Any] = field(default_factory=dict)
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Round:
     """Where a request of several rounds stands: what was asked before, what was answered.
 
-    ``state`` is ``None`` in the first round. ``answers`` are those of all rounds so far, by key.
+    ``state`` is ``None`` in the first round. ``answers`` are those of all rounds so far, by key;
+    ``used`` tells which of them this run has asked for, and ``kept`` what it has done once.
     """
 
     binding: str
     state: RequestState | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def carried(self) -> Json:
+        """Return the answers that the next round needs: those that nobody asked for stay behind."""
+        if self.state is not None:
+            return dict(self.answers)
+        return {key: value for key, value in self.answers.items() if key in self.used}
 
 
 def bind(method: str, params: Mapping[str, Any], principal: object) -> str:
@@ -100,6 +112,7 @@ def seal(state: RequestState, key: bytes) -> str:
         "a": state.approved,
         "k": list(state.asked),
         "r": dict(state.answers),
+        "o": dict(state.kept),
     }
     payload = json.dumps(fields, separators=(",", ":")).encode()
     text = f"{_encode(payload)}.{_encode(_mac(payload, key))}"
@@ -136,6 +149,7 @@ def unseal(text: object, keys: Sequence[bytes], binding: str, now: float) -> Req
         approved=fields["a"],
         asked=tuple(fields["k"]),
         answers=fields["r"],
+        kept=fields.get("o", {}),  # a state of an older release has none
     )
     if not compare_digest(state.binding, binding):
         raise BadState("requestState belongs to another request")

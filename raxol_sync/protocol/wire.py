@@ -18,6 +18,7 @@ from raxol_sync.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 
 MAX_MESSAGE_BYTES = 32 * 2**20  # bytes; the same for both directions and both sides
 MAX_DEPTH = 200  # nested arrays and objects; far more than any schema, far less than the C stack
+MAX_CONTAINERS = 500_000  # arrays and objects; half a second's work, of 10 million that fit
 MAX_INT_DIGITS = 4300  # Python's own limit, said here because 3.10.0 to 3.10.6 have none
 
 Params = dict[str, Any]
@@ -127,13 +128,15 @@ def decode(data: bytes | bytearray, *, max_bytes: int = MAX_MESSAGE_BYTES) -> ob
     """Return the JSON value in ``data``, or a ``Malformed`` naming what is wrong with it.
 
     Refused: more than ``max_bytes`` bytes, bytes that are not UTF-8, text that is not JSON, NaN and
-    Infinity, numbers out of range, more than ``MAX_DEPTH`` levels, lone surrogates, an object that
-    gives its id twice. Of other members that are given twice the last one counts.
+    Infinity, numbers out of range, more than ``MAX_DEPTH`` levels or ``MAX_CONTAINERS`` arrays and
+    objects, lone surrogates, an object that gives its id twice. Of other members that are given
+    twice the last one counts.
     """
     if len(data) > max_bytes:
         return Malformed(INVALID_REQUEST, f"the message is longer than {max_bytes} bytes")
-    if too_deep(data):
-        return Malformed(PARSE_ERROR, f"the message is nested deeper than {MAX_DEPTH} levels")
+    problem = _problem_of_shape(data)
+    if problem is not None:
+        return Malformed(PARSE_ERROR, problem)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -151,7 +154,7 @@ def decode(data: bytes | bytearray, *, max_bytes: int = MAX_MESSAGE_BYTES) -> ob
         return Malformed(PARSE_ERROR, f"the message is not valid JSON: {error}")
     except ValueError:  # the interpreter's own limit for integers, if it is set lower than ours
         return Malformed(PARSE_ERROR, "the message is not valid JSON: an integer is too long")
-    except RecursionError:  # too_deep has its own limit; this is the interpreter's, if set lower
+    except RecursionError:  # the interpreter's own bound, if it is set lower than ours
         return Malformed(PARSE_ERROR, "the message is nested too deeply")
     if _SURROGATE_ESCAPE.search(data) and has_lone_surrogate(value):
         reason = "a string holds a lone surrogate"
@@ -159,19 +162,23 @@ def decode(data: bytes | bytearray, *, max_bytes: int = MAX_MESSAGE_BYTES) -> ob
     return value
 
 
-def too_deep(data: bytes | bytearray) -> bool:
-    """Return whether ``data`` nests arrays and objects deeper than ``MAX_DEPTH``.
+def _problem_of_shape(data: bytes | bytearray) -> str | None:
+    """Return what is wrong with how arrays and objects are put together: too deep, or too many.
 
-    Most messages have fewer brackets than that, and counting them is all it costs.
+    Most messages have fewer brackets than either bound, and counting them is all it costs.
     """
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return False
+        return None
     # Without escaped characters each quote begins or ends a string, and every other part of the
     # text is outside of one. What is no JSON may be misread here: the decoder refuses it anyway,
     # and never goes deeper than the part before the mistake says.
     parts = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
     steps = b"".join(parts[::2]).translate(_BRACKETS, _NO_BRACKETS)
-    return max(itertools.accumulate(memoryview(steps).cast("b")), default=0) > MAX_DEPTH
+    if len(steps) > 2 * MAX_CONTAINERS:
+        return f"the message has more than {MAX_CONTAINERS} arrays and objects"
+    if max(itertools.accumulate(memoryview(steps).cast("b")), default=0) <= MAX_DEPTH:
+        return None
+    return f"the message is nested deeper than {MAX_DEPTH} levels"
 
 
 def has_lone_surrogate(value: object) -> bool:
@@ -239,6 +246,10 @@ def _classify_call(value: dict[str, Any]) -> Incoming:
     if type(method) is not str:
         reason = f"the method must be a string, not {_json_type(method)}"
         return Malformed(INVALID_REQUEST, reason, request_id, has_id)
+    meta = params.get("_meta")
+    if meta is not None and not isinstance(meta, dict):
+        reason = f"params._meta must be an object, not {_json_type(meta)}"
+        return Malformed(INVALID_PARAMS, reason, request_id, has_id)
     if has_id:
         return Request(request_id, method, params)  # type: ignore[arg-type]  # checked above
     return Notification(method, params)

@@ -12,6 +12,7 @@ from raxol_sync.registry import Registry
 from raxol_sync.server.authorization import Authorization
 from raxol_sync.server.connections import Call
 from raxol_sync.server.engine import Engine, Left
+from raxol_sync.server.older import fit
 from raxol_sync.server.processes import Processes
 from raxol_sync.server.questions import Questions
 from raxol_sync.server.rounds import Rounds
@@ -33,6 +34,8 @@ class App:
     processes: Processes
     telemetry: Telemetry
     info: Json
+    capabilities: Json
+    cache_ttl: Mapping[str, int]  # milliseconds, by method
     instructions: str | None
     page_size: int | None
     unknown_tool_reply: Callable[[str], str | None] | None
@@ -45,8 +48,12 @@ Handler = Callable[[App, Call], "Json | Job | None"]
 def finish(app: App, call: Call, value: Json) -> Json:
     """Return the response message for a result, in the form of the request's era."""
     if call.modern:
-        scope = app.authorization.scope(call.method)
-        value = modern.stamp(call.method, value, app.info, scope=scope)
+        scope, ttl = app.authorization.scope(call.method), app.cache_ttl.get(call.method, 0)
+        value = modern.stamp(call.method, value, app.info, scope=scope, ttl=ttl)
+        if "ttlMs" in value and ("inputResponses" in call.params or "requestState" in call.params):
+            value["ttlMs"] = 0  # it depends on more than what the result is looked up by
+    else:
+        value = fit(call.method, value, call.revision.name)
     return wire.result(call.id, value)
 
 

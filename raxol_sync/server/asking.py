@@ -8,13 +8,16 @@ from typing import Any
 from raxol_sync.errors import (
     INVALID_REQUEST,
     MISSING_CLIENT_CAPABILITY,
+    URL_ELICITATION_REQUIRED,
     RPCError,
+    ToolError,
 )
 from raxol_sync.inputs import (
     Answer,
     Elicit,
     InputError,
     Question,
+    URLElicitationRequired,
     missing_capability,
     read_answer,
     to_request,
@@ -23,11 +26,10 @@ from raxol_sync.schema import ArgumentError, compile_schema
 from raxol_sync.server.app import App
 from raxol_sync.server.connections import Call
 from raxol_sync.server.questions import MAX_AT_ONCE, UnusableAnswer
-from raxol_sync.server.rounds import METHODS, InputNeeded
+from raxol_sync.server.rounds import METHODS, RESERVED, InputNeeded
 from raxol_sync.values import ElicitResult
 
 Json = dict[str, Any]
-_RESERVED = "raxol-"
 
 
 def ask(app: App, call: Call, questions: Mapping[str, Question]) -> dict[str, Answer]:
@@ -40,15 +42,42 @@ def ask(app: App, call: Call, questions: Mapping[str, Question]) -> dict[str, An
     """
     if not 0 < len(questions) <= MAX_AT_ONCE:
         raise ValueError(f"ask takes 1 to {MAX_AT_ONCE} questions at once")
-    if any(key.startswith(_RESERVED) for key in questions):
-        raise ValueError(f"keys that start with {_RESERVED!r} are reserved")
+    if any(key.startswith(RESERVED) for key in questions):
+        raise ValueError(f"keys that start with {RESERVED!r} are reserved")
     _check_capabilities(call, questions)
     if call.modern:
         raw = _answers_of_round(call, questions)
     else:
-        requests = [_legacy_request(call, question) for question in questions.values()]
+        name = call.revision.name
+        requests = [to_request(question, revision=name) for question in questions.values()]
+        for question in questions.values():
+            if isinstance(question, Elicit) and question.url and question.elicitation_id:
+                app.questions.page_shown(call, question.elicitation_id)
         raw = dict(zip(questions, app.questions.ask(call, requests), strict=True))
     return {key: _read(question, raw[key]) for key, question in questions.items()}
+
+
+_PAGE = "elicit-page"
+
+
+def page_needed(app: App, call: Call, error: URLElicitationRequired) -> BaseException:
+    """Return what to raise for a callback that cannot go on before a page was visited."""
+    page = Elicit(error.message, url=error.url, elicitation_id=error.elicitation_id)
+    still = ToolError(f"{error.message}: {error.url}")
+    if call.modern:
+        if call.round is None or _PAGE in call.round.answers:
+            return still  # asked already: whoever answered has not finished there
+        try:
+            _check_capabilities(call, {_PAGE: page})
+        except RPCError as lacking:
+            return lacking
+        return InputNeeded({_PAGE: page})
+    declared = call.conn.capabilities or {}
+    if missing_capability(page, declared, revision=call.revision.name):
+        return still
+    params = to_request(page, revision=call.revision.name)["params"]
+    app.questions.page_shown(call, params["elicitationId"])
+    return RPCError(URL_ELICITATION_REQUIRED, error.message, {"elicitations": [params]})
 
 
 def _answers_of_round(call: Call, questions: Mapping[str, Question]) -> dict[str, Any]:
@@ -56,24 +85,19 @@ def _answers_of_round(call: Call, questions: Mapping[str, Question]) -> dict[str
         raise RPCError(INVALID_REQUEST, f"{call.method} cannot ask its client")
     answers = call.round.answers
     missing = {key: question for key, question in questions.items() if key not in answers}
+    call.round.used.update(key for key in questions if key in answers)
     if missing:
         raise InputNeeded(missing)
     return {key: answers[key] for key in questions}
-
-
-def _legacy_request(call: Call, question: Question) -> Json:
-    request = to_request(question, modern=False)
-    params = request.get("params")
-    if isinstance(question, Elicit) and call.revision.name < "2025-11-25" and params:
-        del params["mode"]  # it came with that revision
-    return request
 
 
 def _check_capabilities(call: Call, questions: Mapping[str, Question]) -> None:
     declared = call.conn.capabilities if call.envelope is None else call.envelope.capabilities
     missing: Json = {}
     for question in questions.values():
-        missing.update(missing_capability(question, declared or {}) or {})
+        lacks = missing_capability(question, declared or {}, revision=call.revision.name) or {}
+        for name, details in lacks.items():
+            missing[name] = {**missing.get(name, {}), **details}
     if missing:
         names = ", ".join(sorted(missing))
         raise RPCError(

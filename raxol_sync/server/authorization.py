@@ -149,6 +149,7 @@ class Authorization:
             client_capabilities=(
                 (conn.capabilities or {}) if envelope is None else envelope.capabilities
             ),
+            principal=call.principal,
         )
 
 

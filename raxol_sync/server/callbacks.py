@@ -17,7 +17,9 @@ from raxol_sync.errors import (
     RPCError,
     ToolError,
 )
+from raxol_sync.inputs import URLElicitationRequired
 from raxol_sync.server.app import App
+from raxol_sync.server.asking import page_needed
 from raxol_sync.server.connections import Call
 from raxol_sync.server.context import Context
 from raxol_sync.server.questions import ClientsDoing
@@ -54,6 +56,9 @@ def run_callback(
     except _NO_FAULT:
         how = "nothing"
         raise
+    except URLElicitationRequired as error:
+        how = "nothing"
+        raise page_needed(app, call, error) from None
     except RPCError:  # an answer, as a ToolError is
         how = "good"
         raise

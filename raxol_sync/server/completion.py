@@ -29,13 +29,21 @@ def complete(registry: Registry, params: Mapping[str, Any]) -> Json | Callable[[
     name, value = argument.get("name"), argument.get("value")
     if not isinstance(name, str) or not isinstance(value, str):
         raise RPCError(INVALID_PARAMS, "argument.name and argument.value must be strings")
+    known = _known(params.get("context"))
     completer = definition.completers.get(name)
     if completer is None:
         return _answer(v for v in _enumerated(definition, name) if v.startswith(value))
-    context = params.get("context")
-    others = context.get("arguments") if isinstance(context, dict) else None
-    known = others if isinstance(others, dict) else {}
     return lambda: _answer(_ask(completer, value, known))
+
+
+def _known(context: object) -> Json:
+    """Return the values of other arguments that a request brings."""
+    if context is None:
+        return {}
+    others = context.get("arguments", {}) if isinstance(context, dict) else None
+    if not isinstance(others, dict) or not all(isinstance(v, str) for v in others.values()):
+        raise RPCError(INVALID_PARAMS, "context.arguments must be an object of strings")
+    return others
 
 
 def _referenced(registry: Registry, ref: object) -> Definition:

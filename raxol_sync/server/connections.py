@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from raxol_sync._delivery import DeliveredFuture
 from raxol_sync._scheduler import Entry
@@ -17,7 +17,7 @@ from raxol_sync.protocol.modern import SUBSCRIPTION_KEY, Envelope
 from raxol_sync.protocol.request_state import Round
 from raxol_sync.protocol.versions import NEWEST_LEGACY, Revision
 from raxol_sync.protocol.wire import RequestId
-from raxol_sync.server.outbox import Outbox
+from raxol_sync.server.outbox import Box
 from raxol_sync.server.parking import Place
 
 Json = dict[str, Any]
@@ -32,6 +32,29 @@ LIST_CHANGED = {
     "notifications/prompts/list_changed": "promptsListChanged",
 }
 RESOURCE_UPDATED = "notifications/resources/updated"
+
+
+UNSHARED = object()
+"""The share of a request that no one's bound counts but the server's own (row S24)."""
+
+
+class Visit(NamedTuple):
+    """What an HTTP request brings besides its message.
+
+    Attributes:
+        environ: its WSGI environ.
+        principal: who its client was verified to be, ``None`` where nobody looked.
+        revision: what an anonymous one speaks; ``None``: it belongs to a session.
+    """
+
+    environ: Json
+    principal: object = None
+    revision: Revision | None = None
+
+    @property
+    def share(self) -> object:
+        """Whose share of the workers an anonymous one takes."""
+        return UNSHARED if self.principal is None else ("principal", self.principal)
 
 
 class Connection:
@@ -51,10 +74,13 @@ class Connection:
         listens: its open ``subscriptions/listen`` requests.
         on_ended: what its transport wants called, once and outside the lock, when it ends.
         transport: what carries it (row S30), ``None`` for direct callers.
+        anonymous: it is one HTTP request's, and nothing of it outlives that (row S24).
+        share: what its callbacks are counted by (row S15): its id, or that of a principal.
     """
 
     __slots__ = (
         "__weakref__",
+        "anonymous",
         "calls",
         "capabilities",
         "client_info",
@@ -67,13 +93,15 @@ class Connection:
         "on_ended",
         "outbox",
         "revision",
+        "share",
         "transport",
         "uris",
     )
 
     def __init__(self, conn_id: object) -> None:
-        self.conn_id = conn_id
-        self.outbox: Outbox | None = None
+        self.conn_id = self.share = conn_id
+        self.anonymous = False
+        self.outbox: Box | None = None
         self.ended = False
         self.revision: Revision = NEWEST_LEGACY
         self.initialized = False
@@ -86,6 +114,12 @@ class Connection:
         self.listens: list[Listen] = []
         self.on_ended: Callable[[], object] | None = None
         self.transport: Transport | None = None
+
+    def visited(self, visit: Visit) -> None:
+        """Make it the connection of one HTTP request without a session (row S24)."""
+        if visit.revision is not None:
+            self.anonymous, self.transport = True, "sse"
+            self.revision, self.share = visit.revision, visit.share
 
 
 class Call:
@@ -114,6 +148,7 @@ class Call:
         round: its input round, in the modern era.
         runs: how many callbacks were started for it.
         started: when it began, on the monotonic clock; 0 where nobody wants to know.
+        visit: the HTTP request that brought it, ``None`` elsewhere.
     """
 
     __slots__ = (
@@ -143,6 +178,7 @@ class Call:
         "started",
         "thread",
         "timer",
+        "visit",
     )
 
     def __init__(
@@ -162,7 +198,8 @@ class Call:
         self.revision = revision
         self.envelope = envelope
         self.future = future
-        self.outbox: Outbox | None = None
+        self.visit: Visit | None = None
+        self.outbox: Box | None = None
         self.own_outbox = False
         self.settled = False
         self.cancelled = False
@@ -189,10 +226,24 @@ class Call:
         return self.envelope is not None
 
     @property
+    def principal(self) -> object:
+        """Who the client was verified to be, or ``None``."""
+        return self.visit.principal if self.visit is not None else None
+
+    @property
     def meta(self) -> Json:
         """The request's ``_meta``, ``{}`` without one."""
         meta = self.params.get("_meta")
         return meta if type(meta) is dict else {}
+
+
+class Ending(NamedTuple):
+    """What follows the end of a connection, once the lock is free."""
+
+    conn: Connection
+    dropped: list[Call]
+    on_ended: Callable[[], object] | None
+    lived: bool  # it had a subscriber, and had not ended before
 
 
 class Listen:
@@ -271,7 +322,7 @@ class Connections:
 
     def remember(self, conn: Connection) -> list[Connection]:
         """Keep a connection between its requests, for its capabilities, level or subscriptions."""
-        if not self.holds(conn):  # it ended while it was served
+        if not self.holds(conn) or conn.anonymous:  # it ended while it was served, or will
             return []
         self._remembered.setdefault(conn.conn_id)
         evicted: list[Connection] = []

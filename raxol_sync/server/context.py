@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from raxol_sync.content import Message
@@ -28,12 +28,13 @@ class Context:
     out, whatever talks to the client raises ``Cancelled`` (row S18).
     """
 
-    __slots__ = ("_app", "_asked", "_call")
+    __slots__ = ("_app", "_asked", "_call", "_kept")
 
     def __init__(self, call: Call, app: App) -> None:
         self._call = call
         self._app = app
         self._asked = 0
+        self._kept: dict[str, Any] = call.round.kept if call.round is not None else {}
 
     def __repr__(self) -> str:
         return f"<Context of {self._call.method} {self._call.id!r}>"
@@ -98,14 +99,16 @@ class Context:
 
         In a legacy session the callback waits for the answer, at most ``elicitation_timeout``
         seconds. In the stateless era its run ends here; the client's retry runs it again from its
-        start, and this call returns the answer: so do nothing before it that must not happen twice.
+        start, and this call returns the answer: what must not happen twice before it goes into
+        ``once``.
 
         Args:
             message: what the person is asked.
-            schema: a JSON Schema of type object with flat properties.
+            schema: a JSON Schema of type object with flat properties; see ``Elicit``.
             key: what tells this question from others of the same request; by default its turn.
 
         Raises:
+            ValueError: the schema is no form.
             RPCError: the client cannot be asked this (-32021), or answered with an error.
             InvalidResponse: the answer does not fit the schema.
             RequestTimeout: there was none in time.
@@ -115,12 +118,16 @@ class Context:
         assert isinstance(answer, ElicitResult)  # read_answer made it
         return answer
 
-    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitResult:
+    def elicit_url(
+        self, message: str, url: str, *, key: str | None = None, elicitation_id: str | None = None
+    ) -> ElicitResult:
         """Ask the person to visit a page; the answer says only whether they agreed to.
 
-        Since revision 2025-11-25. Raises as ``elicit`` does.
+        Since revision 2025-11-25, where ``Server.elicitation_completed(elicitation_id)`` tells the
+        client later that the visit has ended. Raises as ``elicit`` does.
         """
-        answer = self._ask_one("elicit-url", Elicit(message, url=url), key)
+        question = Elicit(message, url=url, elicitation_id=elicitation_id)
+        answer = self._ask_one("elicit-url", question, key)
         assert isinstance(answer, ElicitResult)  # read_answer made it
         return answer
 
@@ -134,7 +141,9 @@ class Context:
     ) -> SampleResult:
         """Ask the client's model; ``options`` are more params, as the protocol names them.
 
-        Raises as ``elicit`` does.
+        With ``tools=`` (``Tool`` objects, or mappings of the wire's form) the answer may hold
+        ``tool_uses``; only clients that declare ``sampling.tools`` can be asked so. Raises as
+        ``elicit`` does.
         """
         answer = self._ask_one("sample", Sample(messages, max_tokens, options), key)
         assert isinstance(answer, SampleResult)  # read_answer made it
@@ -153,6 +162,49 @@ class Context:
         """
         self.check_cancelled()
         return ask(self._app, self._call, questions)
+
+    def once(self, key: str, action: Callable[[], Any]) -> Any:
+        """Do something once for this request, however often its callback is run; return the result.
+
+        In the stateless era a question runs the callback again from its start: what it did before
+        the question is done again, unless it is done in here. The result travels through the client
+        meanwhile, signed but readable: no secrets. Call it from one thread at a time.
+
+        Args:
+            key: tells this action from others of the same request.
+            action: called without arguments, the first time; if it raises, the next time too.
+
+        Returns:
+            What it returned, as a JSON value, each time.
+
+        Raises:
+            TypeError: that is no JSON value.
+        """
+        if key not in self._kept:
+            self._kept[key] = to_json(action())
+        return self._kept[key]
+
+    def close_stream(self, retry: float | None = None) -> None:
+        """End the event stream of the answer early; the client comes back for the rest of it.
+
+        In HTTP sessions since revision 2025-11-25, for work that takes long: no connection is held
+        meanwhile. Elsewhere nothing happens. The callback goes on as before.
+
+        Args:
+            retry: after how many seconds the client shall come back; by default the server's.
+
+        Raises:
+            ValueError: ``retry`` is negative or not finite.
+            Cancelled: the request was cancelled or timed out.
+        """
+        from raxol_sync.server.channel import Channel  # HTTP's; other servers do not load it
+
+        if retry is not None and _finite("retry", retry) < 0:
+            raise ValueError("retry must not be negative")
+        self.check_cancelled()
+        box = self._call.outbox
+        if isinstance(box, Channel) and box.pollable:
+            box.interrupt(retry)
 
     def _ask_one(self, kind: str, question: Question, key: str | None) -> Answer:
         self._asked += 1
@@ -198,14 +250,15 @@ class Context:
         return self._call.meta
 
     @property
-    def principal(self) -> None:
+    def principal(self) -> object:
         """Who the transport verified the client to be; over stdio and in process ``None``."""
-        return None
+        return self._call.principal
 
     @property
-    def environ(self) -> None:
+    def environ(self) -> Mapping[str, Any] | None:
         """The WSGI environ of the request; over stdio and in process ``None``."""
-        return None
+        visit = self._call.visit
+        return visit.environ if visit is not None else None
 
 
 def _finite(name: str, value: float) -> float:

@@ -104,13 +104,18 @@ class Decorators:
         description: str | None = None,
         mime_type: str | None = None,
         annotations: Mapping[str, Any] | None = None,
+        size: int | None = None,
         icons: Icons = (),
         meta: Mapping[str, Any] | None = None,
         completers: Completers | None = None,
+        cache_ttl: float | None = None,
+        cache_scope: str | None = None,
     ) -> Callable[[FunctionT], FunctionT]:
         """Register a function as a resource, or with ``{name}`` in the URI as a template.
 
-        A template's variables are the function's parameters, converted to its hints.
+        A template's variables are the function's parameters, converted to its hints. ``size``, in
+        bytes, is a resource's only. ``cache_ttl`` says for how many seconds a client of the
+        stateless era may keep what it read, ``cache_scope`` (``public`` or ``private``) for whom.
 
         Raises:
             InvalidTool: the URI and the parameters do not fit together, or are not valid; or there
@@ -129,16 +134,22 @@ class Decorators:
             "annotations": annotations,
             "icons": icons,
             "meta": meta,
+            "cache_ttl": cache_ttl,
+            "cache_scope": cache_scope,
         }
 
         def register(function: FunctionT) -> FunctionT:
             if is_template(uri):
+                if size is not None:
+                    raise InvalidTool(f"resource template {uri!r}: it has no size of its own")
                 template = ResourceTemplate.from_function(
                     uri, function, context_type=Context, completers=completers, **options
                 )
                 self._registry.register_resource_templates([template])
             else:
-                resource = Resource.from_function(uri, function, context_type=Context, **options)
+                resource = Resource.from_function(
+                    uri, function, context_type=Context, size=size, **options
+                )
                 self._registry.register_resources([resource])
             return function
 

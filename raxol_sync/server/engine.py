@@ -20,11 +20,11 @@ from raxol_sync._deadline import Deadline, now
 from raxol_sync._delivery import Delivery
 from raxol_sync._scheduler import Entry, Scheduler
 from raxol_sync.errors import BUSY, CALLBACK_TIMEOUT, INTERNAL_ERROR, Cancelled, RPCError
-from raxol_sync.server.connections import Call, Connection
+from raxol_sync.server.connections import UNSHARED, Call, Connection
 from raxol_sync.server.events import tell_unparked
-from raxol_sync.server.inflight import error_response, server_closed
+from raxol_sync.server.inflight import error_response
 from raxol_sync.server.notices import Notices
-from raxol_sync.server.outbox import weight
+from raxol_sync.server.outbox import weight, weight_for
 from raxol_sync.server.parking import SERVER_FULL, Parking, Place
 from raxol_sync.server.workers import Alarms, Slots, WorkerPool
 from raxol_sync.telemetry import Telemetry
@@ -65,7 +65,7 @@ class Engine(Notices):
         weakref.finalize(self, alarms.retire).atexit = False
         self._pool = WorkerPool(max_in_flight, "raxol-sync-worker")
         # Guarded by the lock, with what Requests lists.
-        self._slots = Slots(max_in_flight, share)
+        self._slots = Slots(max_in_flight, share, UNSHARED)
         self._closers: set[threading.Thread] = set()  # threads that are in ``close`` just now
         self._closed_by_delivery = False
 
@@ -81,9 +81,9 @@ class Engine(Notices):
             if call.settled:
                 return
             if self._closed:
-                raise server_closed()
-            conn_id = call.conn.conn_id
-            bound = self._slots.take(conn_id)
+                raise self.refused()
+            share = call.conn.share
+            bound = self._slots.take(share)
             abandoned = 0
             if bound is None:
                 self._working.add(call)
@@ -104,17 +104,17 @@ class Engine(Notices):
         try:
             if self._callback_timeout is not None:
                 self._arm(call, self._callback_timeout, partial(self._expire, call, call.runs))
-            self._pool.run(partial(self._work, call, job, finish, conn_id))
+            self._pool.run(partial(self._work, call, job, finish, share))
         except RuntimeError as error:  # closed meanwhile, or no thread is to be had
             problem = RPCError(INTERNAL_ERROR, f"the callback cannot be started: {error}")
-            self._give_back(call, conn_id, error_response(call, problem))
+            self._give_back(call, share, error_response(call, problem))
 
     def _arm(self, call: Call, seconds: float, action: Callable[[], object]) -> None:
         call.timer = timer = self._scheduler.at(now() + seconds, action)
         if call.settled:  # by one who could not see the timer yet
             self._disarm(timer)
 
-    def _work(self, call: Call, job: Job, finish: Finish, conn_id: object) -> None:
+    def _work(self, call: Call, job: Job, finish: Finish, share: object) -> None:
         """Run one job on a worker's thread; every way out gives the slot back."""
         call.thread = threading.current_thread()
         response: Json | Left | None = None
@@ -126,7 +126,7 @@ class Engine(Notices):
             response = error_response(call, RPCError(INTERNAL_ERROR, "the callback failed"))
             raise
         finally:
-            self._give_back(call, conn_id, response)
+            self._give_back(call, share, response)
 
     def _outcome(self, call: Call, job: Job, finish: Finish) -> Json | Left:
         try:
@@ -143,13 +143,13 @@ class Engine(Notices):
             _log.error("! %s failed", call.method, exc_info=error)
         return RPCError(INTERNAL_ERROR, f"the callback failed: {type(error).__name__}")
 
-    def _give_back(self, call: Call, conn_id: object, response: Json | Left | None) -> None:
+    def _give_back(self, call: Call, share: object, response: Json | Left | None) -> None:
         if response is Left.PARKED:
             return  # its slot went back when it was parked
-        size = weight(response) if call.outbox is not None else 0
+        size = weight_for(call.outbox, response)
         with self.lock:
             self._working.discard(call)
-            self._slots.give_back(conn_id)
+            self._slots.give_back(share)
             if isinstance(response, Left):
                 return  # it stays outstanding, without a worker
             won, full = self._settle(call, response, size)
@@ -219,7 +219,7 @@ class Engine(Notices):
             # From here on the call may be answered, approved and run by others.
             timer, call.timer = call.timer, None
             self._working.discard(call)
-            self._slots.give_back(conn.conn_id)
+            self._slots.give_back(conn.share)
             victim = outcome.victim
             if victim is not None:
                 victim.call.place = None  # whoever drops it now finds it parked no longer
@@ -295,6 +295,19 @@ class Engine(Notices):
         self.close_unapproved(place.call, detail, close(place.call, detail))
 
     # ------------------------------------------------------------ whole server
+
+    @property
+    def closed(self) -> bool:
+        """Whether the server is closed, or closing."""
+        return self._closed
+
+    def later(self, seconds: float, action: Callable[[], object]) -> None:
+        """Have ``action()`` run on the reaper in so many seconds, unless the server closes first.
+
+        Raises:
+            RuntimeError: no thread is to be had.
+        """
+        self._scheduler.at(now() + seconds, action)
 
     def stats(self) -> ServerStats:
         """Return what is going on right now, all counts of one moment."""

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from raxol_sync._deadline import now
 from raxol_sync._delivery import DeliveredFuture, Delivery
@@ -24,28 +24,15 @@ from raxol_sync.policy import Transport
 from raxol_sync.protocol import wire
 from raxol_sync.protocol.modern import Envelope
 from raxol_sync.protocol.versions import NEWEST_LEGACY, Revision
-from raxol_sync.server.connections import Call, Connection, Connections
+from raxol_sync.server.connections import Call, Connection, Connections, Ending, Visit
 from raxol_sync.server.events import tell_end
-from raxol_sync.server.outbox import Consumer, Outbox, weight
+from raxol_sync.server.forks import FORKED, on_fork
+from raxol_sync.server.outbox import Box, Consumer, Outbox, weight, weight_for
 from raxol_sync.server.parking import Parking
 from raxol_sync.telemetry import Telemetry
 
 Json = dict[str, Any]
 _log = logging.getLogger("raxol_sync.server")
-
-
-class Ending(NamedTuple):
-    """What follows the end of a connection, once the lock is free."""
-
-    conn: Connection
-    dropped: list[Call]
-    on_ended: Callable[[], object] | None
-    lived: bool  # it had a subscriber, and had not ended before
-
-
-def server_closed() -> RPCError:
-    """Return the error that every request gets once the server is closed (row S51)."""
-    return RPCError(INTERNAL_ERROR, "server closed")
 
 
 def error_response(call: Call, error: RPCError) -> Json:
@@ -74,8 +61,24 @@ class Requests:
         self.parking = parking
         self._owned: dict[object, set[Call]] = {}  # by the thread that asked, as a token
         self._working: set[Call] = set()  # calls whose callback has not returned
-        self._outboxes: set[Outbox] = set()  # whose thread has not ended
+        self._outboxes: set[Box] = set()  # whose thread has not ended
         self._closed = False
+        self._used = False  # threads may have been started
+        self._why_closed = "server closed"
+        on_fork(self.forked)
+
+    def refused(self) -> RPCError:
+        """Return the error that every request gets once the server is closed (row S51)."""
+        return RPCError(INTERNAL_ERROR, self._why_closed)
+
+    def forked(self) -> None:
+        """In a process that was just forked: its threads are not here, if it had any.
+
+        The lock may have been held by one of them.
+        """
+        self.lock = threading.Lock()  # Guards: what the one before did, which may be held for ever.
+        if self._used:
+            self._closed, self._why_closed = True, FORKED
 
     # ------------------------------------------------------------ requests
 
@@ -85,8 +88,9 @@ class Requests:
         request: wire.Request,
         revision: Revision | None,
         envelope: Envelope | None,
-        sink: Consumer | Outbox | None,
+        sink: Consumer | Box | None,
         owner: object = None,
+        visit: Visit | None = None,
     ) -> Call:
         """Register a request; ``revision`` ``None`` is the connection's own.
 
@@ -102,15 +106,21 @@ class Requests:
             "request_started", method=request.method, id=request.id, conn_id=conn_id
         )
         with self.lock:
+            self._used = True
             conn = self.connections.open(conn_id)
+            if visit is not None:
+                conn.visited(visit)
             call = Call(
                 conn, request.id, request.method, request.params, revision or conn.revision,
                 envelope, future,
             )  # fmt: skip
             gone = shared is not None and conn.outbox is not shared
+            if visit is not None and visit.revision is None and conn.outbox is None:
+                gone = True  # its session has ended just now
             call.outbox, call.own_outbox, call.started = own or shared, own is not None, started
+            call.visit = visit
             if self._closed:
-                refusal = server_closed()
+                refusal = self.refused()
             elif request.id in conn.calls:
                 refusal = RPCError(INVALID_REQUEST, "this id belongs to a request in flight")
             elif not gone:
@@ -119,7 +129,7 @@ class Requests:
                     call.owner = owner
                     self._owned.setdefault(owner, set()).add(call)
                 conn.modern = conn.modern or (envelope is not None and not conn.initialized)
-            if own is not None:
+            if own is not None and own.thread is not None:
                 self._outboxes.add(own)
         future.bind_cancel(partial(self.cancel, call))
         if own is not None and not self._launch(own, call):
@@ -133,7 +143,7 @@ class Requests:
 
         Exactly one caller wins. Call it outside the lock.
         """
-        size = weight(response) if response is not None and call.outbox is not None else 0
+        size = weight_for(call.outbox, response)
         with self.lock:
             won, full = self._settle(call, response, size)
         if won:
@@ -213,8 +223,9 @@ class Requests:
 
     def _after(self, call: Call, response: Json | None, full: bool) -> None:
         """Do what follows settling, outside the lock."""
-        if call.outbox is not None and response is not None:
-            call.outbox.flush()  # first: a client waits for it
+        outbox = call.outbox if response is not None else None
+        if outbox is not None and outbox.thread is not None:
+            outbox.flush()  # first: a client waits for it
         place = call.place
         for timer in (call.timer, place.timer if place is not None else None):
             if timer is not None:
@@ -227,6 +238,8 @@ class Requests:
             tell_end(self._telemetry, call, response)
         call.future.settle(response)
         call.future.bind_cancel(_too_late)  # else call and future would hold each other for ever
+        if outbox is not None and outbox.thread is None:
+            outbox.flush()  # last: a reader that wakes earlier waits for the interpreter's lock
         if full:
             self.overflowed(call.conn)
 
@@ -235,7 +248,7 @@ class Requests:
         response: Json | None,
         *,
         conn_id: object = None,
-        sink: Consumer | Outbox | None = None,
+        sink: Consumer | Box | None = None,
     ) -> DeliveredFuture[Json | None]:
         """Return a future that is settled already; send the response to ``sink`` too."""
         future: DeliveredFuture[Json | None] = DeliveredFuture(self._delivery.post)
@@ -245,13 +258,14 @@ class Requests:
                 self.send(conn_id, response, shared)
             elif own is not None:
                 with self.lock:
-                    self._outboxes.add(own)
+                    if own.thread is not None:
+                        self._outboxes.add(own)
                 own.put(response, last=True)
                 self._launch(own, None)
         future.settle(response)
         return future
 
-    def send(self, conn_id: object, message: Any, outbox: Outbox | None = None) -> None:
+    def send(self, conn_id: object, message: Any, outbox: Box | None = None) -> None:
         """Queue a message for a connection's subscriber, if it has one (``outbox``: that one)."""
         size = weight(message)
         with self.lock:
@@ -307,7 +321,7 @@ class Requests:
     def attach(
         self,
         conn_id: object,
-        outbox: Outbox,
+        outbox: Box,
         on_ended: Callable[[], object] | None = None,
         *,
         transport: Transport | None = None,
@@ -318,13 +332,15 @@ class Requests:
         """
         with self.lock:
             if self._closed:
-                raise server_closed()
+                raise self.refused()
+            self._used = True
             conn = self.connections.find(conn_id)
             old = conn if conn is not None and conn.outbox is not None else None
             ending = self._end(old) if old is not None else None
             conn = self.connections.open(conn_id)
             conn.outbox, conn.on_ended, conn.transport = outbox, on_ended, transport
-            self._outboxes.add(outbox)
+            if outbox.thread is not None:
+                self._outboxes.add(outbox)
         if ending is not None:
             self._finish(ending)
         self._telemetry.emit("connection_opened", conn_id=conn_id, transport=transport)
@@ -362,8 +378,8 @@ class Requests:
     # ------------------------------------------------------------ outboxes
 
     def _outbox_for(
-        self, conn_id: object, sink: Consumer | Outbox | None
-    ) -> tuple[Outbox | None, Outbox | None]:
+        self, conn_id: object, sink: Consumer | Box | None
+    ) -> tuple[Box | None, Box | None]:
         """Return the connection's outbox, if a request's messages go there, or one of its own.
 
         A sink that is the connection's own subscriber shares its outbox: on a one-channel transport
@@ -372,8 +388,8 @@ class Requests:
         """
         if sink is None:
             return None, None
-        if isinstance(sink, Outbox):
-            return sink, None
+        if isinstance(sink, Box):
+            return (None, sink) if sink.own else (sink, None)
         with self.lock:
             conn = self.connections.find(conn_id)
             outbox = conn.outbox if conn is not None else None
@@ -381,11 +397,13 @@ class Requests:
             return outbox, None
         return None, Outbox(sink, "raxol-sync-sink")
 
-    def _launch(self, outbox: Outbox, target: Connection | Call | None) -> bool:
+    def _launch(self, outbox: Box, target: Connection | Call | None) -> bool:
         """Start an outbox's thread; what it serves ends with it. ``False``: it cannot be started.
 
         The thread holds neither us nor the request, so that a dropped server can be collected.
         """
+        if outbox.thread is None:  # its reader comes for what is in it
+            return True
         served = None if target is None else weakref.ref(target)
         try:
             outbox.start(partial(_outbox_ended, weakref.ref(self), weakref.ref(outbox), served))
@@ -398,7 +416,7 @@ class Requests:
         return True
 
     def outbox_ended(
-        self, outbox: Outbox | None, target: Connection | Call | None, broken: bool
+        self, outbox: Box | None, target: Connection | Call | None, broken: bool
     ) -> None:
         """Do what follows an outbox's end; its thread calls it."""
         if broken and isinstance(target, Call):
@@ -412,7 +430,7 @@ class Requests:
 
 def _outbox_ended(
     owner: weakref.ref[Requests],
-    outbox: weakref.ref[Outbox],
+    outbox: weakref.ref[Box],
     target: weakref.ref[Any] | None,
     broken: bool,
 ) -> None:

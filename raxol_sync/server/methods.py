@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from raxol_sync.definitions import Definition, Prompt, ResourceTemplate
+from raxol_sync.definitions import Definition, Prompt, Resource, ResourceTemplate
 from raxol_sync.errors import (
     BUSY,
     INTERNAL_ERROR,
@@ -28,20 +28,13 @@ from raxol_sync.server.callbacks import run_callback
 from raxol_sync.server.completion import complete
 from raxol_sync.server.connections import MAX_SUBSCRIPTIONS, Call, Connection, Listen
 from raxol_sync.server.engine import Left
-from raxol_sync.server.questions import ClientsDoing
+from raxol_sync.server.questions import ClientsDoing, UnusableAnswer
 from raxol_sync.server.rounds import InputNeeded, TooMany
 from raxol_sync.server.tools import call_tool, guarded_by_tools, visible_tools
 
 Json = dict[str, Any]
 _log = logging.getLogger("raxol_sync.server")
-
-CAPABILITIES: Json = {
-    "tools": {"listChanged": True},
-    "resources": {"listChanged": True, "subscribe": True},
-    "prompts": {"listChanged": True},
-    "completions": {},
-    "logging": {},
-}
+_WHO = ("name", "version")  # what clientInfo must say
 
 
 # ---------------------------------------------------------------- opening and utilities
@@ -54,17 +47,20 @@ def initialize(app: App, call: Call) -> Json:
         raise RPCError(INVALID_PARAMS, "protocolVersion must be a string")
     revision = versions.answer_to_initialize(offered)
     capabilities, info = call.params.get("capabilities"), call.params.get("clientInfo")
+    if not isinstance(capabilities, dict):
+        raise RPCError(INVALID_PARAMS, "capabilities must be an object")
+    if not isinstance(info, dict) or not all(type(info.get(k)) is str for k in _WHO):
+        raise RPCError(INVALID_PARAMS, "clientInfo must be an object with name and version")
     with app.engine.lock:
         conn = call.conn
         conn.revision = revision
         conn.initialized, conn.modern = True, False
-        conn.capabilities = capabilities if isinstance(capabilities, dict) else {}
-        conn.client_info = info if isinstance(info, dict) else None
+        conn.capabilities, conn.client_info = capabilities, info
         evicted = app.engine.connections.initialized(conn)
     _tell_evicted(app, evicted)
     answer: Json = {
         "protocolVersion": revision.name,
-        "capabilities": CAPABILITIES,
+        "capabilities": app.capabilities,
         "serverInfo": app.info,
     }
     if app.instructions is not None:
@@ -74,7 +70,7 @@ def initialize(app: App, call: Call) -> Json:
 
 def discover(app: App, call: Call) -> Json:
     """``server/discover``: what this server speaks and offers."""
-    answer: Json = {"supportedVersions": list(versions.SUPPORTED), "capabilities": CAPABILITIES}
+    answer: Json = {"supportedVersions": list(versions.SUPPORTED), "capabilities": app.capabilities}
     if app.instructions is not None:
         answer["instructions"] = app.instructions
     return answer
@@ -147,7 +143,7 @@ def read_resource(app: App, call: Call) -> Json | Job:
     uri = string(call.params, "uri")
     resource = app.registry.resources.get(uri)
     if resource is not None:
-        return lambda: _contents(app, call, resource, {}, uri, resource.mime_type)
+        return lambda: _contents(app, call, resource, {}, uri)
     found = app.registry.match_template(uri)
     if found is None:
         code = call.revision.resource_missing
@@ -163,16 +159,24 @@ def _read_template(
         bound = template.bind(variables)
     except ArgumentError as error:
         raise RPCError(INVALID_PARAMS, f"invalid resource URI: {error}", {"uri": uri}) from None
-    return _contents(app, call, template, bound, uri, template.mime_type)
+    return _contents(app, call, template, bound, uri)
 
 
 def _contents(
-    app: App, call: Call, definition: Definition, arguments: Json, uri: str, mime_type: str | None
+    app: App, call: Call, definition: Resource | ResourceTemplate, arguments: Json, uri: str
 ) -> Json:
+    kind = definition.mime_type
     found = _run(
-        app, call, definition, arguments, lambda value: resource_contents(uri, mime_type, value)
+        app, call, definition, arguments, lambda value: resource_contents(uri, kind, value)
     )
-    return _ask_first(app, call, found) if isinstance(found, InputNeeded) else {"contents": found}
+    if isinstance(found, InputNeeded):
+        return _ask_first(app, call, found)
+    answer: Json = {"contents": found}
+    if call.modern:
+        answer.update(definition.caching)
+        if app.authorization.guards_reads(call.method):
+            answer.pop("cacheScope", None)  # it depends on who asks
+    return answer
 
 
 def subscribe_resource(app: App, call: Call) -> Json:
@@ -290,7 +294,8 @@ def _run(
     except ToolError as error:
         raise RPCError(INTERNAL_ERROR, error.message) from None
     except ClientsDoing as error:
-        raise RPCError(INTERNAL_ERROR, str(error)) from None
+        in_params = isinstance(error, UnusableAnswer) and call.modern
+        raise RPCError(INVALID_PARAMS if in_params else INTERNAL_ERROR, str(error)) from None
     except Unsendable as error:
         _log.error("! %s returned what cannot be sent: %s", definition.kind, error)
         raise RPCError(INTERNAL_ERROR, f"the result cannot be sent: {error}") from None

@@ -6,11 +6,13 @@ Nothing is started here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from raxol_sync._deadline import check_count, check_seconds
+from raxol_sync.definitions.base import milliseconds
 from raxol_sync.policy import Authorizer, Transport
+from raxol_sync.protocol.modern import CACHEABLE
 from raxol_sync.protocol.request_state import check_keys
 from raxol_sync.registry import Registry
 from raxol_sync.server.app import App
@@ -97,20 +99,80 @@ def engine(
     )
 
 
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+
+
+def capabilities(extensions: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Return what a server declares, with the extensions that its user speaks.
+
+    Raises:
+        ValueError: a name has no prefix; ``TypeError``: what belongs to it is no mapping.
+    """
+    declared: dict[str, Any] = {}
+    for name, settings in (extensions or {}).items():
+        if "/" not in name.strip("/"):
+            raise ValueError(f"extensions: {name!r} has no prefix, as in 'com.example/thing'")
+        if not isinstance(settings, Mapping):
+            raise TypeError(f"extensions: the settings of {name!r} must be a mapping")
+        declared[name] = dict(settings)
+    return {**CAPABILITIES, "extensions": declared} if declared else CAPABILITIES
+
+
+def cache_times(given: float | Mapping[str, float]) -> dict[str, int]:
+    """Return by method for how many milliseconds results may be kept.
+
+    Raises:
+        ValueError: a method's results cannot be kept, or a time is negative.
+    """
+    if not isinstance(given, Mapping):
+        methods = CACHEABLE - {"resources/read"}  # a resource says it itself
+        given = dict.fromkeys(methods, given)
+    if unknown := set(given) - CACHEABLE:
+        raise ValueError(f"cache_ttl: not cacheable: {', '.join(sorted(unknown))}")
+    return {method: milliseconds("cache_ttl", seconds) for method, seconds in given.items()}
+
+
+def info(
+    name: str,
+    version: str,
+    title: str | None,
+    description: str | None,
+    website_url: str | None,
+    icons: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return what a server says of itself; what was not given is left out."""
+    said = {"title": title, "description": description, "websiteUrl": website_url}
+    said_too: dict[str, Any] = {key: value for key, value in said.items() if value}
+    if icons:
+        said_too["icons"] = list(icons)
+    return {"name": name, "version": version, **said_too}
+
+
 def app(
-    engine: Engine,
-    registry: Registry,
-    authorization: Authorization,
-    telemetry: Telemetry,
+    parts: tuple[Engine, Registry, Authorization, Telemetry],
     *,
     elicitation_timeout: float | None,
     request_state_key: Keys | None,
     info: dict[str, Any],
+    capabilities: dict[str, Any],
+    cache_ttl: Mapping[str, int],
     instructions: str | None,
     page_size: int | None,
     unknown_tool_reply: Callable[[str], str | None] | None,
 ) -> App:
-    """Return the parts that the methods work with."""
+    """Return the parts that the methods work with.
+
+    Raises:
+        ValueError, TypeError: a number or a time is none, or is out of range.
+    """
+    engine, registry, authorization, telemetry = parts
+    check_seconds("elicitation_timeout", elicitation_timeout)
     return App(
         registry=registry,
         engine=engine,
@@ -120,8 +182,10 @@ def app(
         processes=Processes(engine, engine.max_in_flight),
         telemetry=telemetry,
         info=info,
+        capabilities=capabilities,
+        cache_ttl=cache_ttl,
         instructions=instructions,
-        page_size=page_size,
+        page_size=None if page_size is None else check_count("page_size", page_size),
         unknown_tool_reply=unknown_tool_reply,
         elicitation_timeout=elicitation_timeout,
     )

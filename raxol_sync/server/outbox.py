@@ -79,7 +79,65 @@ class _State:
             return entry
 
 
-class Outbox:
+class Box:
+    """Where messages of a connection, or of one request, are put. Thread-safe.
+
+    Attributes:
+        thread: what hands them over, ``None`` where their reader comes for them itself.
+        consumer: whom it hands them to.
+        own: it serves one request alone and ends with it.
+        counts: what it is given must be weighed.
+    """
+
+    thread: threading.Thread | None = None
+    consumer: Consumer | None = None
+    own = False
+    counts = True
+
+    def put(
+        self,
+        message: Any,
+        size: int | None = None,
+        *,
+        only: Hashable = None,
+        last: bool = False,
+        flushed: bool = False,
+    ) -> bool:
+        """Queue a message; return ``False`` where there is no room for it. Never blocks.
+
+        A closed box drops it. ``size`` is its ``weight``, for callers that hold a lock and have
+        counted it before. ``only`` names a kind of which at most one waits (a second one says
+        nothing new). After ``last`` the box closes itself. ``flushed``: the caller promises to
+        call ``flush`` as soon as it holds no lock.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Take no more messages; what is queued is still handed over. Never blocks."""
+        raise NotImplementedError
+
+    def start(self, on_end: Callable[[bool], object]) -> None:
+        """Start the thread, if there is one. Call it once, outside any lock.
+
+        ``on_end(broken)`` is called as the thread's last act; ``broken``: the consumer raised.
+        """
+
+    def flush(self) -> None:
+        """Deliver what waits, if that can be done here and now. Call it outside locks."""
+
+    def ease(self, seconds: float = PATIENCE) -> None:
+        """Wait for the reader while it is far behind, at most that long. Call it outside locks."""
+
+    def join(self, deadline: Deadline) -> bool:
+        """Wait for the thread to end, unless it is the caller's; return whether it has."""
+        thread = self.thread
+        if thread is None or thread is threading.current_thread() or thread.ident is None:
+            return True
+        thread.join(deadline.left())
+        return not thread.is_alive()
+
+
+class Outbox(Box):
     """A queue of messages and the thread that hands them to ``consumer``. Thread-safe.
 
     The thread ends when the outbox is closed, when its consumer raises, or when it is collected.
@@ -100,16 +158,14 @@ class Outbox:
         self._max_bytes = max_bytes
         self._state = _State(consumer, quick, max_messages // 4)
         # Daemon: a consumer that is stuck must not hold up the interpreter's exit.
-        self.thread = threading.Thread(target=_run, args=(self._state,), name=name, daemon=True)
+        self._thread = threading.Thread(target=_run, args=(self._state,), name=name, daemon=True)
+        self.thread = self._thread
         weakref.finalize(self, self._state.wakes.put, False).atexit = False
 
     def start(self, on_end: Callable[[bool], object]) -> None:
-        """Start the thread. Call it once, outside any lock.
-
-        ``on_end(broken)`` is called as the thread's last act; ``broken``: the consumer raised.
-        """
+        """Start the thread, as ``Box.start`` says."""
         self._state.on_end = on_end
-        self.thread.start()
+        self._thread.start()
 
     def put(
         self,
@@ -120,13 +176,7 @@ class Outbox:
         last: bool = False,
         flushed: bool = False,
     ) -> bool:
-        """Queue a message; return ``False`` where there is no room for it. Never blocks.
-
-        A closed outbox drops it. ``size`` is its ``weight``, for callers that hold a lock and have
-        counted it before. ``only`` names a kind of which at most one waits (a second one says
-        nothing new). After ``last`` the outbox closes itself. ``flushed``: the caller promises to
-        call ``flush`` as soon as it holds no lock.
-        """
+        """Queue a message, as ``Box.put`` says."""
         if size is None:
             size = weight(message)
         state = self._state
@@ -187,14 +237,6 @@ class Outbox:
             if not self._state.closed:
                 self._state.closed = True
                 self._state.wakes.put(False)
-
-    def join(self, deadline: Deadline) -> bool:
-        """Wait for the thread to end, unless it is the caller's; return whether it has."""
-        thread = self.thread
-        if thread is threading.current_thread() or thread.ident is None:
-            return True
-        thread.join(deadline.left())
-        return not thread.is_alive()
 
 
 def _run(state: _State) -> None:
@@ -259,3 +301,8 @@ def weight(message: object, limit: int = MAX_BYTES) -> int:
             total += 16 * len(value)
             stack.extend(value)
     return total
+
+
+def weight_for(box: Box | None, message: object) -> int:
+    """Return the weight of what may be put in a box; 0 where nobody will count it."""
+    return weight(message) if box is not None and message is not None and box.counts else 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,13 +23,14 @@ from raxol_sync.errors import (
     RPCError,
 )
 from raxol_sync.protocol import wire
-from raxol_sync.server.connections import Call
+from raxol_sync.server.connections import Call, Connection
 from raxol_sync.server.engine import Engine
 from raxol_sync.server.outbox import weight
 
 Json = dict[str, Any]
 
 MAX_AT_ONCE = 16  # questions of one ``ask``
+MAX_PAGES = 1024  # visits whose end a client may still be told of; past it the oldest is forgotten
 
 
 class ClientsDoing(MCPError):
@@ -68,6 +70,8 @@ class Questions:
         self._engine = engine
         self._seconds = seconds
         self._open: dict[str, _Asked] = {}  # guarded by the engine's lock
+        # By their elicitation ids, oldest first; guarded by the engine's lock.
+        self._pages: dict[str, weakref.ref[Connection]] = {}
 
     def ask(self, call: Call, requests: Sequence[Json]) -> list[Json]:
         """Send a client these requests and wait for its results, in their order.
@@ -109,6 +113,28 @@ class Questions:
             complete = len(asked.answers) == len(asked.ids)
         if complete:
             asked.ready.set()
+        return True
+
+    def page_shown(self, call: Call, elicitation_id: str) -> None:
+        """Remember which client was asked to visit a page, in revision 2025-11-25."""
+        with self._engine.lock:
+            self._pages.pop(elicitation_id, None)
+            self._pages[elicitation_id] = weakref.ref(call.conn)
+            if len(self._pages) > MAX_PAGES:
+                del self._pages[next(iter(self._pages))]
+
+    def page_left(self, elicitation_id: str) -> bool:
+        """Tell that client, and nobody else, that the visit has ended; once. False: unknown."""
+        with self._engine.lock:
+            shown = self._pages.pop(elicitation_id, None)
+            conn = shown() if shown is not None else None
+            outbox = conn.outbox if conn is not None else None
+        if conn is None or outbox is None:
+            return False
+        done = wire.notification(
+            "notifications/elicitation/complete", {"elicitationId": elicitation_id}
+        )
+        self._engine.send(conn.conn_id, done, outbox)
         return True
 
     def _send(self, asked: _Asked, messages: Sequence[Json]) -> None:

@@ -29,6 +29,7 @@ from raxol_sync.server.connections import Call
 
 Json = dict[str, Any]
 
+RESERVED = "raxol-"  # how the keys of the library's own questions begin
 APPROVAL = "raxol-approval"  # the key of the question whether a tool may run
 METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
 NO_TIMEOUT = 3600.0  # seconds that a state is good for where elicitations have no time-out
@@ -56,10 +57,11 @@ class Rounds:
         self._lock = threading.Lock()
         self._nonces = Nonces()
 
-    def open(self, call: Call, principal: object = None) -> Round | None:
+    def open(self, call: Call) -> Round | None:
         """Return where a request stands; ``None`` for one that knows no rounds.
 
-        A state is used up by this.
+        A state is used up by this. Answers that come without one are taken too, as the
+        specification wants it, but for the library's own questions: they approve nothing.
 
         Raises:
             RPCError: what the retry brings back is not ours, not for this request, or not fresh.
@@ -67,14 +69,15 @@ class Rounds:
         """
         if not call.modern or call.method not in METHODS:
             return None
-        binding = bind(call.method, call.params, principal)
+        binding = bind(call.method, call.params, call.principal)
         text = call.params.get("requestState")
-        if text is None:  # an answer without a state answers nothing
-            return Round(binding)
         given = call.params.get("inputResponses")
         given = {} if given is None else given
         if not isinstance(given, dict):
             raise RPCError(INVALID_PARAMS, "inputResponses must be an object")
+        if text is None:
+            unsigned = {k: v for k, v in given.items() if not k.startswith(RESERVED)}
+            return Round(binding, answers=unsigned)
         moment = time.time()  # not monotonic: another process may have made the state
         try:
             state = unseal(text, self._keys, binding, moment)
@@ -85,7 +88,7 @@ class Rounds:
         if not remembered:
             raise TooMany
         answered = {key: given[key] for key in state.asked if key in given}
-        return Round(binding, state, {**state.answers, **answered})
+        return Round(binding, state, {**state.answers, **answered}, kept=dict(state.kept))
 
     def ask(
         self,
@@ -113,7 +116,8 @@ class Rounds:
             prompt=prompt,
             approved=approved,
             asked=tuple(requests),
-            answers={k: v for k, v in current.answers.items() if k != APPROVAL},
+            answers={k: v for k, v in current.carried().items() if k != APPROVAL},
+            kept=current.kept,
         )
         try:
             text = seal(state, self._keys[0])

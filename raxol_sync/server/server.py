@@ -5,36 +5,44 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from raxol_sync._deadline import DEFAULT, Deadline, check_count, check_seconds
+from raxol_sync._deadline import DEFAULT, Deadline, check_seconds
 from raxol_sync._version import __version__
-from raxol_sync.errors import METHOD_NOT_FOUND, RPCError, SensitiveToolError
+from raxol_sync.errors import SensitiveToolError
 from raxol_sync.policy import Authorizer, Transport, allow_all
-from raxol_sync.protocol import modern, versions, wire
+from raxol_sync.protocol import wire
+from raxol_sync.protocol.wire import MAX_MESSAGE_BYTES
 from raxol_sync.registry import Registry
 from raxol_sync.server import methods, options
-from raxol_sync.server.app import finish
-from raxol_sync.server.connections import Call
-from raxol_sync.server.decorators import Decorators
-from raxol_sync.server.inflight import error_response
-from raxol_sync.server.outbox import Consumer, Outbox
+from raxol_sync.server.dispatch import Dispatch
+from raxol_sync.server.http.options import (
+    KEEP_ALIVE,
+    MAX_SESSIONS,
+    MAX_STREAMS,
+    SESSION_IDLE,
+    Authenticate,
+)
+from raxol_sync.server.http.options import options as check_options
+from raxol_sync.server.networked import Networked
+from raxol_sync.server.outbox import Box, Consumer, Outbox
 from raxol_sync.server.owners import Owners
 from raxol_sync.server.subscription import Subscription
-from raxol_sync.server.tools import take_approval
 from raxol_sync.telemetry import Sink as TelemetrySink
 from raxol_sync.telemetry import Telemetry
 from raxol_sync.values import ServerStats
+
+if TYPE_CHECKING:
+    from raxol_sync.server.http.app import Application, WSGIApp
 
 Json = dict[str, Any]
 _log = logging.getLogger("raxol_sync.server")
 
 
-class Server(Decorators):
+class Server(Networked):
     """An MCP server. Thread-safe: messages may come from any thread, at once.
 
     Args:
@@ -42,6 +50,7 @@ class Server(Decorators):
         registry: what it offers; a new, empty one by default. Servers may share one.
         title: a name for people. ``instructions``: how a model should use this server.
         icons: icon objects, as the protocol defines them.
+        description: more for people, and ``website_url`` where they find more.
         unknown_tool_reply: called on a worker with the name of a tool that is not registered; a
             ``str`` that it returns is sent as a failed tool result (S13).
         max_in_flight: how many callbacks run at once (S15).
@@ -49,6 +58,9 @@ class Server(Decorators):
         callback_timeout: how long one callback may take, in seconds. ``None`` disables it (S17).
         max_client_capabilities: of how many connections ``initialize`` is remembered (S23).
         page_size: how many entries a page of a list holds; ``None``: all.
+        cache_ttl: for how many seconds a client of the stateless era may keep lists and what
+            ``server/discover`` says; or a mapping with the time of each method.
+        extensions: the protocol extensions that this server speaks: their settings by name.
         authorizer: guards ``tools/call``: called with the tool's name, the arguments and an
             ``AuthorizationContext``, answers ``ALLOW``, ``Ask(prompt)`` or ``Deny(reason)`` (S25).
         authorizer_source: ``configured`` where a person chose it (S28).
@@ -76,6 +88,8 @@ class Server(Decorators):
         title: str | None = None,
         instructions: str | None = None,
         icons: Sequence[Mapping[str, Any]] = (),
+        description: str | None = None,
+        website_url: str | None = None,
         unknown_tool_reply: Callable[[str], str | None] | None = None,
         # Limits
         max_in_flight: int = 32,
@@ -83,6 +97,8 @@ class Server(Decorators):
         callback_timeout: float | None = 300.0,
         max_client_capabilities: int = 1024,
         page_size: int | None = None,
+        cache_ttl: float | Mapping[str, float] = 0.0,
+        extensions: Mapping[str, Mapping[str, Any]] | None = None,
         # Authorization and approvals
         authorizer: Authorizer | None = None,
         authorizer_source: str = "default",
@@ -96,9 +112,8 @@ class Server(Decorators):
     ) -> None:
         super().__init__(registry if registry is not None else Registry())
         self.name = name
-        self._authorization = options.authorization(
-            authorizer, authorizer_source, read_authorizer, transport
-        )
+        seams = (authorizer, authorizer_source, read_authorizer, transport)
+        self._authorization = options.authorization(*seams)
         self.require_authorizer()
         told = Telemetry(telemetry, "raxol-sync-telemetry")
         self._engine = engine = options.engine(
@@ -110,20 +125,19 @@ class Server(Decorators):
             max_parked_elicitations_total=max_parked_elicitations_total,
             telemetry=told,
         )
-        info: Json = {"name": name, "version": server_version or __version__}
-        info.update({k: v for k, v in (("title", title), ("icons", list(icons))) if v})
+        words = (name, server_version or __version__, title, description, website_url, icons)
         self._app = options.app(
-            engine,
-            self._registry,
-            self._authorization,
-            told,
-            elicitation_timeout=check_seconds("elicitation_timeout", elicitation_timeout),
+            (engine, self._registry, self._authorization, told),
+            elicitation_timeout=elicitation_timeout,
             request_state_key=request_state_key,
-            info=info,
+            info=options.info(*words),
+            capabilities=options.capabilities(extensions),
+            cache_ttl=options.cache_times(cache_ttl),
             instructions=instructions,
-            page_size=None if page_size is None else check_count("page_size", page_size),
+            page_size=page_size,
             unknown_tool_reply=unknown_tool_reply,
         )
+        self._dispatch = Dispatch(self._app)
         self._owners = Owners(engine.cancel_owner, "raxol-sync-owners")
         self._closed = False
         self._registry.watch(self._list_changed)
@@ -166,7 +180,7 @@ class Server(Decorators):
         message: object,
         conn_id: object = DEFAULT,
         *,
-        sink: Consumer | Outbox | None = None,
+        sink: Consumer | Box | None = None,
         owner: object = DEFAULT,
     ) -> Future[Json | None]:
         """Handle one decoded JSON-RPC message without waiting (rows S03, S49).
@@ -179,7 +193,7 @@ class Server(Decorators):
             conn_id: which connection it came from.
             sink: gets, one by one, all messages that this request causes, its response last;
                 without one they go to the connection's subscriber, the response to the future only.
-                One that raises ends its request. (Our own transports pass their ``Outbox``.)
+                One that raises ends its request. (Our own transports pass a ``Box``.)
             owner: by default the calling thread, whose end cancels the request (S05); threads of a
                 pool do not end. ``None``: nobody's end does.
 
@@ -196,97 +210,16 @@ class Server(Decorators):
         message: object,
         conn_id: object,
         *,
-        sink: Consumer | Outbox | None = None,
+        sink: Consumer | Box | None = None,
         owner: object = None,
         lets_go: bool = False,
     ) -> Future[Json | None]:
         incoming = wire.classify(message)
-        if type(incoming) is wire.Request:
-            return self._handle_request(incoming, conn_id, sink, owner, lets_go=lets_go)
-        if type(incoming) is wire.Malformed:
-            return self._answer_malformed(incoming, conn_id, sink)
-        if type(incoming) is wire.Notification:
-            self._handle_notification(incoming, conn_id)
-        elif type(incoming) is wire.Response:
-            self._handle_response(incoming, conn_id)
-        return self._engine.settled(None)
+        return self._dispatch.take(incoming, conn_id, sink=sink, owner=owner, lets_go=lets_go)
 
     def cancel(self, future: Future[Json | None]) -> bool:
         """Stop a request made with ``request``, resolve it to ``None``; as ``future.cancel()``."""
         return future.cancel()
-
-    def _handle_request(
-        self,
-        request: wire.Request,
-        conn_id: object,
-        sink: Consumer | Outbox | None,
-        owner: object,
-        *,
-        lets_go: bool,
-    ) -> Future[Json | None]:
-        revision, envelope, refusal = None, None, None
-        if versions.era_of(request.method, request.params) == "modern":
-            revision = versions.MODERN
-            checked = modern.read_envelope(request.params, versions.SUPPORTED)
-            if isinstance(checked, modern.Refusal):
-                refusal = RPCError(*checked)
-            else:
-                envelope = checked
-        call = self._engine.begin(conn_id, request, revision, envelope, sink, owner)
-        call.lets_go = lets_go
-        try:
-            if refusal is not None:
-                raise refusal
-            self._start(call)
-        except RPCError as error:
-            self._engine.settle(call, error_response(call, error))
-        except Exception as error:  # a fault of ours: the caller, a transport's reader, goes on
-            self._engine.settle(call, error_response(call, self._engine.failed(call, error)))
-        except BaseException:  # the caller's thread was interrupted: nobody waits for an answer
-            self._engine.cancel(call)
-            raise
-        return call.future
-
-    def _start(self, call: Call) -> None:
-        if call.settled:
-            return
-        handler = methods.METHODS.get(call.method)
-        if handler is None or call.method not in call.revision.methods:
-            raise RPCError(METHOD_NOT_FOUND, f"Method not found: {call.method}")
-        if self._authorization.guards_reads(call.method):
-            self._engine.run(call, partial(methods.guarded, self._app, call, handler), self._finish)
-            return
-        outcome = handler(self._app, call)
-        if callable(outcome):
-            self._engine.run(call, outcome, self._finish)
-        elif outcome is not None:
-            self._engine.settle(call, self._finish(call, outcome))
-
-    def _finish(self, call: Call, value: Json) -> Json:
-        return finish(self._app, call, value)
-
-    def _handle_notification(self, note: wire.Notification, conn_id: object) -> None:
-        if note.method == "notifications/cancelled":
-            request_id = note.params.get("requestId")
-            if type(request_id) is str or type(request_id) is int:
-                self._engine.cancel_id(conn_id, request_id)
-
-    def _handle_response(self, answer: wire.Response, conn_id: object) -> None:
-        """Take a client's answer; one to nothing that we asked of it is ignored (row S07)."""
-        if not take_approval(self._app, conn_id, answer):
-            self._app.questions.take(conn_id, answer)
-
-    def _answer_malformed(
-        self, bad: wire.Malformed, conn_id: object, sink: Consumer | Outbox | None
-    ) -> Future[Json | None]:
-        if not bad.answer:
-            # It may be the answer that somebody waits for: then it is one that says nothing.
-            failure = {"code": bad.code, "message": bad.reason}
-            self._handle_response(wire.Response(bad.id, None, failure), conn_id)
-            return self._engine.settled(None)
-        revision = self._engine.revision_of(conn_id)
-        answer = wire.error(bad.id, bad.code, bad.reason, null_id=revision.null_error_id)
-        return self._engine.settled(answer, conn_id=conn_id, sink=sink)
 
     # ------------------------------------------------------------ pushing
 
@@ -316,6 +249,14 @@ class Server(Decorators):
         if meta is not None and not isinstance(meta, Mapping):
             raise TypeError(f"params['_meta'] must be a mapping, not {type(meta).__name__}")
         self._engine.notify(method, given)
+
+    def elicitation_completed(self, elicitation_id: str) -> bool:
+        """Tell the client that was sent to a page that the visit has ended; once.
+
+        For ``Context.elicit_url`` and ``URLElicitationRequired`` with that id, in sessions of
+        revision 2025-11-25: only there clients are told. Return whether one was.
+        """
+        return self._app.questions.page_left(elicitation_id)
 
     def _list_changed(self, kind: str) -> None:
         self.notify(f"notifications/{kind}/list_changed")
@@ -369,6 +310,7 @@ class Server(Decorators):
         watcher = self._owners.close()
         self._engine.close(deadline, lambda call: methods.end_of_listen(self._app, call))
         self._app.processes.close(deadline)
+        self._stop_services(deadline)
         if watcher is not None and watcher is not threading.current_thread():
             watcher.join(deadline.left())
 
@@ -393,3 +335,82 @@ class Server(Decorators):
 
         self.require_authorizer()
         serve(self, self._engine)
+
+    def wsgi_app(
+        self,
+        path: str = "/mcp",
+        *,
+        # Who is let in
+        require_authorization: bool | None = None,
+        authenticate: Authenticate | None = None,
+        www_authenticate: str = "Bearer",
+        allowed_hosts: Collection[str] | None = None,
+        allowed_origins: Collection[str] | None = None,
+        # Limits
+        max_body_bytes: int = MAX_MESSAGE_BYTES,
+        max_sessions: int = MAX_SESSIONS,
+        session_idle_timeout: float | None = SESSION_IDLE,
+        max_streams: int = MAX_STREAMS,
+        keep_alive: float = KEEP_ALIVE,
+    ) -> Application:
+        """Return a WSGI application that serves ``path``, ``/sse``, ``/messages``, ``/health``.
+
+        It serves every revision at once, under any WSGI server; the first message decides.
+
+        Args:
+            path: the endpoint's path.
+            require_authorization: ``False`` lets in everybody who can reach it; ``None``: the
+                environment's ``RAXOL_SYNC_REQUIRE_AUTHORIZATION``, by default true (S29).
+            authenticate: called with each request's WSGI environ; returns who it comes from, a
+                value that is hashable and always the same for the same client, or ``None`` for a
+                stranger, who gets 401.
+            www_authenticate: what a 401 says in that header.
+            allowed_hosts: by which names this server is reached, such as ``mcp.example.com``; by
+                default the loopback ones only. ``*``: any.
+            allowed_origins: whose pages may call it from a browser, such as
+                ``https://example.com``; by default its own. ``*``: any.
+            max_body_bytes: the longest request body, in bytes.
+            max_sessions: how many legacy sessions there are at once; 0: none are made.
+            session_idle_timeout: after how many seconds an unused session ends. ``None``: never.
+            max_streams: how many event streams are open at once.
+            keep_alive: after how many seconds of silence a stream gets a comment.
+
+        Raises:
+            DeploymentError: nobody said who may use it; the text shows the lines that fix that.
+            SensitiveToolError: there are sensitive tools and no authorizer.
+            TypeError, ValueError: an option is not what it must be.
+        """
+        from raxol_sync.server.http.app import application
+
+        settings = check_options(
+            path,
+            authenticate=authenticate,
+            www_authenticate=www_authenticate,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            max_body_bytes=max_body_bytes,
+            max_sessions=max_sessions,
+            session_idle_timeout=session_idle_timeout,
+            max_streams=max_streams,
+            keep_alive=keep_alive,
+        )
+        return application(self, self._app, self._dispatch, settings, require_authorization)
+
+    def mount(
+        self,
+        wsgi_app: WSGIApp,
+        path: str = "/mcp",
+        *,
+        require_authorization: bool | None = None,
+        **options: Any,
+    ) -> Application:
+        """Return a WSGI application: ``path`` and below are this server's, the rest ``wsgi_app``'s.
+
+        Options and errors are those of ``wsgi_app``.
+        """
+        from raxol_sync.server.http.app import application
+
+        settings = check_options(path, **options)
+        return application(
+            self, self._app, self._dispatch, settings, require_authorization, inside=wsgi_app
+        )

@@ -15,21 +15,21 @@ import contextlib
 import logging
 import os
 import select
-import signal
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from types import FrameType
 from typing import Any, Protocol
 
 from raxol_sync._deadline import Deadline
 from raxol_sync.errors import INTERNAL_ERROR, INVALID_REQUEST
 from raxol_sync.protocol import wire
 from raxol_sync.protocol.lines import LineSplitter, Overlong
+from raxol_sync.server.batch import MAX_BATCH, batchable
+from raxol_sync.server.ending import Ended, signals
 from raxol_sync.server.engine import Engine
-from raxol_sync.server.outbox import Consumer, Outbox
+from raxol_sync.server.outbox import Box, Consumer, Outbox
 
 Json = dict[str, Any]
 _log = logging.getLogger("raxol_sync.server")
@@ -37,7 +37,6 @@ _log = logging.getLogger("raxol_sync.server")
 _CHUNK = 64 * 1024  # bytes for one read: a pipe's capacity; larger buffers cost a mapping each
 _LAST_CALLS = 0.5  # seconds that calls in flight get when the client closed stdin
 _GRACE = 1.0  # seconds that threads get to end
-MAX_BATCH = 1000  # messages of one JSON-RPC batch (revision 2025-03-26)
 
 
 class Door(Protocol):
@@ -48,7 +47,7 @@ class Door(Protocol):
         message: object,
         conn_id: object,
         *,
-        sink: Consumer | Outbox | None = None,
+        sink: Consumer | Box | None = None,
         owner: object = None,
     ) -> Future[Json | None]:
         """As ``Server.request``."""
@@ -60,7 +59,7 @@ class Door(Protocol):
 def serve(server: Door, engine: Engine) -> None:
     """Serve until stdin ends, a signal comes, the client stops reading, or the server closes."""
     _claim_stderr()
-    with _signals() as ended, contextlib.closing(_Ended()) as stop:
+    with signals() as ended, contextlib.closing(Ended()) as stop:
         streams = _Streams()
         transport = _Stdio(server, engine, streams, ended.set, stop)
         try:
@@ -80,7 +79,7 @@ class _Stdio:
         engine: Engine,
         streams: _Streams,
         ended: Callable[[], None],
-        stop: _Ended,
+        stop: Ended,
     ) -> None:
         self._server = server
         self._engine = engine
@@ -222,7 +221,7 @@ class _Stdio:
         with self._lock:
             self._batches.add(batch)
         for value in values:
-            self._server.request(_batchable(value), self._conn_id, owner=None).add_done_callback(
+            self._server.request(batchable(value), self._conn_id, owner=None).add_done_callback(
                 batch.add
             )
 
@@ -232,16 +231,6 @@ class _Stdio:
         with self._lock:
             self._batches.discard(batch)
         batch.complete.set()
-
-
-def _batchable(value: object) -> object:
-    """Return a member of a batch as it is, or what is wrong with it."""
-    if not isinstance(value, dict) or value.get("method") != "initialize":
-        return value
-    request_id = value.get("id")
-    usable = request_id if type(request_id) in (int, str) else None
-    reason = "initialize must not be part of a batch"
-    return wire.Malformed(INVALID_REQUEST, reason, usable, "id" in value)
 
 
 class _Batch:
@@ -268,82 +257,6 @@ class _Batch:
 
 
 # ---------------------------------------------------------------- the process around it
-
-
-ENDING = (signal.SIGINT, signal.SIGTERM)
-_SET = 255  # no signal's number
-
-
-class _Ended:
-    """An event that a signal handler may set: the handler runs inside the very wait for it.
-
-    ``threading.Event`` takes a lock in both, so a handler could wait for the thread that it
-    interrupted. A byte in a pipe needs no lock.
-    """
-
-    def __init__(self) -> None:
-        self._read_end, self._write_end = os.pipe()
-        self._closed = False
-        # On Windows select knows sockets only; elsewhere numbers up to 1023.
-        self.selectable = sys.platform != "win32" and self._read_end < 1000
-
-    @property
-    def descriptor(self) -> int:
-        """What becomes readable when it is set."""
-        return self._read_end
-
-    def set(self) -> None:
-        """Let ``wait`` return. Safe in signal handlers and in any thread."""
-        with contextlib.suppress(OSError):  # closed: the wait is over anyway
-            if not self._closed:
-                os.write(self._write_end, bytes([_SET]))
-
-    def wait(self) -> None:
-        """Wait until ``set`` was called or a signal of ``ENDING`` came."""
-        with contextlib.suppress(KeyboardInterrupt):
-            while os.read(self._read_end, 1)[0] not in (_SET, *ENDING):
-                continue  # another signal, which has a handler of the program's
-
-    @contextlib.contextmanager
-    def told_of_signals(self) -> Iterator[None]:
-        """Have each signal's number written here by the interpreter, in whatever thread it comes.
-
-        The main thread may be on its way into the system call that waits, or the signal be
-        delivered to another thread: then that call would not end, and no handler would run.
-        """
-        os.set_blocking(self._write_end, False)
-        before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(before)
-
-    def close(self) -> None:
-        """Close the pipe."""
-        self._closed = True
-        os.close(self._write_end)
-        os.close(self._read_end)
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[_Ended]:
-    """Have SIGINT and SIGTERM end the service, where this thread may say so."""
-    ended = _Ended()
-    previous: dict[int, Any] = {}
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
-    if threading.current_thread() is threading.main_thread():
-        for number in ENDING:
-            previous[number] = signal.signal(number, handle)
-    try:
-        with ended.told_of_signals() if previous else contextlib.nullcontext():
-            yield ended
-    finally:
-        for known, handler in previous.items():
-            signal.signal(known, handler if handler is not None else signal.SIG_DFL)
-        ended.close()
 
 
 class _Streams:

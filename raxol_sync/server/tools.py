@@ -33,7 +33,7 @@ from raxol_sync.server.callbacks import run_callback
 from raxol_sync.server.connections import Call
 from raxol_sync.server.engine import Left
 from raxol_sync.server.parking import Place
-from raxol_sync.server.questions import ClientsDoing, new_question_id
+from raxol_sync.server.questions import ClientsDoing, UnusableAnswer, new_question_id
 from raxol_sync.server.rounds import APPROVAL, InputNeeded, TooMany
 
 Json = dict[str, Any]
@@ -206,6 +206,8 @@ def run_tool(app: App, call: Call, tool: Tool, bound: Json, *, approved: str | N
         assert call.round is not None  # only the stateless era raises it
         return app.rounds.ask(call.round, needed.questions, approved=approved)
     except (ClientsDoing, ProcessFailed) as error:
+        if isinstance(error, UnusableAnswer) and call.modern:  # the answer came as a param
+            raise RPCError(INVALID_PARAMS, str(error)) from None
         return error_result(str(error))  # tells no secrets
     except RPCError as error:
         return _told(call, error)

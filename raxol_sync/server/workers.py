@@ -31,26 +31,33 @@ _log = logging.getLogger("raxol_sync.server")
 class Slots:
     """How many callbacks run: in all and by connection. Not thread-safe: the owner serialises."""
 
-    def __init__(self, total: int, share: int) -> None:
+    def __init__(self, total: int, share: int, unshared: object = None) -> None:
+        self._unshared = object() if unshared is None else unshared
         self.total = total
         self.share = share
         self.in_flight = 0
         self.by_connection: dict[object, int] = {}
 
     def take(self, conn_id: object) -> tuple[str, int] | None:
-        """Take a slot; or return which bound forbids it and how large it is, and take none."""
+        """Take a slot; or return which bound forbids it and how large it is, and take none.
+
+        One taken for ``unshared`` counts in all only (row S24).
+        """
         held = self.by_connection.get(conn_id, 0)
         if held >= self.share:
             return "connection", self.share
         if self.in_flight >= self.total:
             return "server", self.total
         self.in_flight += 1
-        self.by_connection[conn_id] = held + 1
+        if conn_id is not self._unshared:
+            self.by_connection[conn_id] = held + 1
         return None
 
     def give_back(self, conn_id: object) -> None:
         """Give back one slot that ``take`` gave to this connection."""
         self.in_flight -= 1
+        if conn_id is self._unshared:
+            return
         held = self.by_connection[conn_id] - 1
         if held:
             self.by_connection[conn_id] = held

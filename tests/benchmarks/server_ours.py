@@ -1,10 +1,11 @@
-"""The benchmark's stdio server, made with raxol_sync."""
+"""The benchmark's server, made with raxol_sync: over stdio, or over HTTP at a port."""
 
+import sys
 import time
 
 from raxol_sync import Server
 
-server = Server("bench", max_in_flight=64, max_in_flight_per_connection=32)
+server = Server("bench", max_in_flight=128, max_in_flight_per_connection=96)
 
 
 @server.tool
@@ -21,4 +22,7 @@ def sleep(ms: int) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    if sys.argv[1:]:
+        server.run_http(port=int(sys.argv[1]), require_authorization=False, access_log=False)
+    else:
+        server.run()

@@ -1,5 +1,6 @@
-"""The benchmark's stdio server, made with the official SDK 2.x."""
+"""The benchmark's server, made with the official SDK 2.x: over stdio, or over HTTP at a port."""
 
+import sys
 import time
 
 from mcp.server import MCPServer
@@ -21,4 +22,7 @@ def sleep(ms: int) -> str:
 
 
 if __name__ == "__main__":
-    server.run("stdio")
+    if sys.argv[1:]:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    else:
+        server.run("stdio")

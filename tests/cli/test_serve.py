@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -234,3 +236,80 @@ def test_s32_serve_allow_all_lets_every_call_through(tmp_path: Path) -> None:
         inherit_env=True,
     ) as client:
         assert client.call_tool("here").text == "cut"
+
+
+# ---------------------------------------------------------------- over HTTP
+
+
+@contextlib.contextmanager
+def served_http(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`serve --http 0` in a folder, and its URL, which is the end of a line on stderr."""
+    process = subprocess.Popen(
+        [sys.executable, *SERVE, "mine", "--http", "0", *words],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        while "http://" not in (line := process.stderr.readline()):
+            assert line, "it ended"
+        assert "first is served at http://" in line
+        yield process, line.split("served at ")[1].split()[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("words", [[], ["--host", "127.0.0.2"], ["--host=localhost"]])
+def test_serve_over_http(words: list[str], tmp_path: Path) -> None:
+    """The URL can be clicked; the command line's own client reaches it; requests are logged."""
+    write(tmp_path, "mine.py", SERVER)
+    with served_http(tmp_path, "--allow-all", *words) as (process, url):
+        assert url.endswith("/mcp")
+        run = cli("call", "here", url)
+        assert (run.returncode, run.stdout) == (0, "here\n")
+        with Client("legacy", url=url, protocol_version="2025-11-25") as client:
+            assert client.call_tool("here").text == "here"
+        process.terminate()
+        out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "")
+    assert '"POST /mcp HTTP/1.1" 200 ' in errors
+    assert "Traceback" not in errors
+
+
+def test_serve_over_http_with_a_taken_port(tmp_path: Path) -> None:
+    """One line with the address and the reason."""
+    write(tmp_path, "mine.py", SERVER.replace('print("loud while it is imported")', ""))
+    with served_http(tmp_path, "--allow-all") as (_, url):
+        port = url.split(":")[2].split("/")[0]
+        run = cli("serve", "mine", "--http", port, "--allow-all", cwd=tmp_path)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1)
+    assert run.stderr.startswith(f"raxol-sync: cannot listen at 127.0.0.1, port {port}: ")
+
+
+WRONG_HTTP: dict[str, tuple[list[str], int, str]] = {
+    "no port": (["mine", "--http"], 2, "--http takes a port, as in: --http 8000"),
+    "a port that is none": (["mine", "--http=x"], 2, "--http takes a port, as in: --http 8000"),
+    "a port too high": (["mine", "--http", "65536"], 2, "--http takes a port, as in: --http 8000"),
+    "a host alone": (["mine", "--host", "h"], 2, "--host is for --http PORT, which is missing"),
+    "no decision": (
+        ["mine", "--http", "0"],
+        1,
+        "nobody has said who may use this server over a network: give it an authorizer and a "
+        "read_authorizer, or add --allow-all for everybody who can reach it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_HTTP)
+def test_serve_over_http_says_in_one_line_what_is_wrong(case: str, tmp_path: Path) -> None:
+    """As over stdio; and nobody is served by mistake (S29)."""
+    write(tmp_path, "mine.py", SERVER.replace('print("loud while it is imported")', ""))
+    words, status, line = WRONG_HTTP[case]
+    run = cli("serve", *words, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (status, "")
+    assert run.stderr == f"raxol-sync: {line}\n"

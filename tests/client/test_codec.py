@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from raxol_sync.client import frames
 from raxol_sync.client.incoming import parse, shortened
+from raxol_sync.client.unsendable import encode_params
+from raxol_sync.errors import InvalidArguments
 from raxol_sync.protocol.lines import LineSplitter
-from raxol_sync.protocol.wire import EncodeError, Malformed, Response
+from raxol_sync.protocol.wire import Malformed, Response
 
 LIMIT = 1000
 json_values = st.recursive(
@@ -75,7 +78,7 @@ def test_c10_frames_are_what_plain_json_would_be(
     if token:
         encoded = frames.with_token(encoded, 5)
         meta = {**(meta or {}), "progressToken": 5}
-    frame = frames.request(5, "tools/call", frames.encode_params(params), encoded)
+    frame = frames.request(5, "tools/call", encode_params(params), encoded)
     expected: dict[str, Any] = {"jsonrpc": "2.0", "id": 5, "method": "tools/call"}
     if params or meta is not None:
         expected["params"] = dict(params)
@@ -88,7 +91,47 @@ def test_c10_frames_are_what_plain_json_would_be(
 
 def test_c10_what_is_no_json_cannot_become_a_frame() -> None:
     """A ValueError that names the cause."""
-    with pytest.raises(EncodeError, match="surrogate"):
-        frames.encode_params({"x": "\ud800"})
-    with pytest.raises(EncodeError):
-        frames.encode_params({"x": float("inf")})
+    with pytest.raises(InvalidArguments, match="surrogate"):
+        encode_params({"x": "\ud800"})
+    with pytest.raises(InvalidArguments):
+        encode_params({"x": float("inf")})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "words"),
+    [
+        ({"when": datetime.datetime.now(tz=datetime.timezone.utc)}, "arguments.when", "isoformat"),
+        ({"a": [1, {"b": {1, 2}}]}, "arguments.a[1].b", "sorted"),
+        ({"data": b"s3cret"}, "arguments.data", "base64"),
+        ({"x": float("nan")}, "arguments.x", "None"),
+        ({"x": {(1, 2): 3}}, "arguments.x", "keys"),
+        ({"x": "s3cret\ud800"}, "arguments.x", "surrogate"),
+        ({"x": object()}, "arguments.x", "object"),
+        ({"x": 10**5000}, "", "convert"),
+    ],
+    ids=["datetime", "set", "bytes", "NaN", "key", "surrogate", "object", "integer"],
+)
+def test_c10_what_cannot_be_sent_is_named(
+    arguments: dict[str, object], path: str, words: str
+) -> None:
+    """Where it is and what to do, and no value of it; nothing is sent."""
+    with pytest.raises(InvalidArguments, match=words) as caught:
+        encode_params({"name": "t", "arguments": arguments})
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.path == path
+    assert str(caught.value).startswith(path)
+    assert caught.value.__context__ is None
+    assert "s3cret" not in str(caught.value)
+
+
+def test_c10_what_contains_itself_cannot_be_sent() -> None:
+    """Nor what is nested without end."""
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(InvalidArguments, match="itself"):
+        encode_params({"x": loop})
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InvalidArguments, match="deeply"):
+        encode_params({"x": deep})

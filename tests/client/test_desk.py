@@ -22,8 +22,8 @@ from raxol_sync.client.effects import (
     Settle,
 )
 from raxol_sync.client.machine import Machine
-from raxol_sync.client.results import HandlerFailed
-from raxol_sync.errors import Busy, InputRequired, InvalidResponse, ServerExited
+from raxol_sync.client.unsendable import encode_params
+from raxol_sync.errors import Busy, HandlerFailed, InputRequired, InvalidResponse, ServerExited
 from raxol_sync.protocol.wire import Notification, Request, Response
 
 Json = dict[str, Any]
@@ -325,10 +325,8 @@ def test_c28_a_round_adds_its_members_and_keeps_the_rest(
     """Whatever the params are, also ones that have such members already."""
     if answers is None and state is None:
         return
-    encoded = None if answers is None else frames.encode_params(answers)
-    found = json.loads(
-        frames.with_extras(frames.encode_params(params), frames.extras(encoded, state))
-    )
+    encoded = None if answers is None else encode_params(answers)
+    found = json.loads(frames.with_extras(encode_params(params), frames.extras(encoded, state)))
     kept = {k: v for k, v in params.items() if k not in ("inputResponses", "requestState")}
     added = {"inputResponses": answers, "requestState": state}
     assert found == {**kept, **{k: v for k, v in added.items() if v is not None}}

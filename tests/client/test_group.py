@@ -15,8 +15,10 @@ from raxol_sync import (
     ConnectFailed,
     InvalidSpec,
     NotReady,
+    ReservationLedger,
     RPCError,
     Server,
+    UnmeteredCall,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,3 +212,28 @@ def test_a_group_has_a_bound() -> None:
     """Told with the number."""
     with shop("a") as server, pytest.raises(InvalidSpec, match="at most 256 servers, not 257"):
         ClientGroup({str(n): Client(str(n), server=server) for n in range(257)})
+
+
+def test_c25_a_group_hands_reservations_on() -> None:
+    """To the server whose tool it is, by the tool's name there; once each."""
+    ledger = ReservationLedger(10.0)
+    server = Server("shop")
+
+    @server.tool
+    def buy(what: str) -> str:
+        """Buy it."""
+        return f"bought {what}"
+
+    client = Client("shop", server=server, prices={"buy": 2.0}, reservations=ledger)
+    with server, ClientGroup({"shop": client}) as group:
+        with pytest.raises(UnmeteredCall):
+            group.call_tool("mcp__shop__buy", {"what": "bread"})
+        paid = ledger.mint("buy", 2.0)
+        found = group.call_tool("mcp__shop__buy", {"what": "bread"}, reservation=paid)
+        assert found.text == "bought bread"
+        with pytest.raises(UnmeteredCall):
+            group.submit_tool("mcp__shop__buy", {"what": "bread"}, reservation=paid)
+        other = ledger.mint("buy", 2.0)
+        future = group.submit_tool("mcp__shop__buy", {"what": "milk"}, reservation=other)
+        assert future.result(10).text == "bought milk"
+    assert ledger.remaining == 6.0

@@ -17,9 +17,9 @@ import pytest
 
 from raxol_sync.client import session
 from raxol_sync.client.client import Client
-from raxol_sync.client.results import HandlerFailed
 from raxol_sync.errors import (
     Busy,
+    HandlerFailed,
     InputRequired,
     InvalidResponse,
     InvalidSpec,
@@ -121,9 +121,9 @@ ALL = {"on_elicit": lambda message, schema: None, "on_sample": lambda params: ""
         ("legacy", None, {}, {}),
         ("modern", None, {}, {}),
         ("legacy", None, ALL,
-         {"elicitation": {"form": {}}, "sampling": {}, "roots": {"listChanged": False}}),
+         {"elicitation": {"form": {}}, "sampling": {}, "roots": {"listChanged": True}}),
         ("legacy", "2025-06-18", ALL,
-         {"elicitation": {}, "sampling": {}, "roots": {"listChanged": False}}),
+         {"elicitation": {}, "sampling": {}, "roots": {"listChanged": True}}),
         ("modern", "2026-07-28", ALL, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}),
         ("legacy", "2025-11-25", {"on_elicit": with_url}, {"elicitation": {"form": {}, "url": {}}}),
         ("modern", None, {"roots": list}, {"roots": {}}),

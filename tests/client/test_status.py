@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from raxol_sync.client.client import Client
+from raxol_sync.errors import NotReady
 from raxol_sync.server.server import Server
 
 Serve = Callable[..., Client]
@@ -70,3 +71,14 @@ def test_c05_status_keeps_why_the_session_failed() -> None:
         assert "s3cret" not in repr(status)
     finally:
         client.stop()
+
+
+def test_c02_a_stopped_client_says_at_once_that_this_is_final() -> None:
+    """Whoever starts it again, with `with` too, waits for nothing."""
+    with Server("test") as server:
+        client = Client("test", server=server)
+        with client:
+            pass
+        for use in (client.start, client.await_ready, client.list_tools, client.__enter__):
+            with pytest.raises(NotReady, match="stopped, which is final; make another"):
+                use()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import raxol_sync
-from raxol_sync import errors
+from raxol_sync import errors, telemetry
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "raxol_sync"
@@ -179,6 +179,48 @@ def constants(_: str) -> str:
     return table(["bound", "value", "unit, and what for"], rows())
 
 
+def events(name: str) -> str:
+    """The events of telemetry: ``EVENTS`` of a server, ``CLIENT_EVENTS`` of a client."""
+
+    def rows() -> Iterator[list[str]]:
+        for event, text in getattr(telemetry, name).items():
+            yield [f"`{event}`", text]
+
+    return table(["event", "fields"], rows())
+
+
+def statuses(_: str) -> str:
+    """The HTTP statuses of the application."""
+    from raxol_sync.server.http import status
+
+    rows = ([f"{line}", status.WHEN[number]] for number, line in status.LINES.items())
+    return table(["status", "when"], rows)
+
+
+def arguments(name: str) -> str:
+    """The arguments of a method of ``Server``, as its docstring has them."""
+
+    def rows() -> Iterator[list[str]]:
+        method = getattr(raxol_sync.Server, name)
+        text = inspect.cleandoc(method.__doc__ or "")
+        section = text.partition("Args:\n")[2].partition("\n\n")[0]
+        said = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.M))
+        for parameter in list(inspect.signature(method).parameters.values())[1:]:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                words = " ".join(said[parameter.name].split()).replace("``", "`")
+                yield [f"`**{parameter.name}`", "", words]
+                continue
+            words = " ".join(said[parameter.name].split()).replace("``", "`")
+            default = str(parameter.default)
+            if type(parameter.default) in (int, float):
+                default = f"{parameter.default:,}".replace(",", " ")
+            elif isinstance(parameter.default, str):
+                default = repr(parameter.default)
+            yield [f"`{parameter.name}`", f"`{default}`", words.replace("|", r"\|")]
+
+    return table(["argument", "default", "what it is"], rows())
+
+
 # ---------------------------------------------------------------- threads
 
 
@@ -267,7 +309,10 @@ MAKERS: dict[str, Callable[[str], str]] = {
     "codes": codes,
     "defaults": defaults,
     "constants": constants,
+    "events": events,
     "locks": locks,
+    "statuses": statuses,
+    "arguments": arguments,
 }
 
 

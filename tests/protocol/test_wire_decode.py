@@ -11,7 +11,7 @@ import pytest
 
 from raxol_sync.errors import INVALID_REQUEST, PARSE_ERROR
 from raxol_sync.protocol import wire
-from raxol_sync.protocol.wire import MAX_DEPTH, MAX_INT_DIGITS, Malformed, decode
+from raxol_sync.protocol.wire import MAX_CONTAINERS, MAX_DEPTH, MAX_INT_DIGITS, Malformed, decode
 
 QUICK = 5.0  # seconds; a linear reading takes a hundredth of it, a quadratic one far more
 
@@ -24,6 +24,16 @@ def malformed(data: bytes, *, max_bytes: int = wire.MAX_MESSAGE_BYTES) -> Malfor
 
 def nested(levels: int, inner: str = "0") -> bytes:
     return ("[" * levels + inner + "]" * levels).encode()
+
+
+def test_s06_the_number_of_arrays_and_objects_is_bounded() -> None:
+    """Half a million are read; brackets inside of strings do not count."""
+    assert isinstance(decode(b"[" + b"{}," * (MAX_CONTAINERS - 2) + b"{}]"), list)
+    assert isinstance(decode(b'["' + b"[]" * MAX_CONTAINERS + b'"]'), list)
+    for many in (b"[" + b"[]," * MAX_CONTAINERS + b"[]]", b"[]" * (MAX_CONTAINERS + 1)):
+        bad = malformed(many)
+        assert bad.code == PARSE_ERROR
+        assert "more than 500000 arrays and objects" in bad.reason
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.server.helpers import (
 )
 
 LEGACY: dict[str, Any] = {
-    "initialize": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}},
+    "initialize": initialize()["params"],
     "ping": {},
     "tools/list": {},
     "tools/call": {"name": "t"},

@@ -121,7 +121,7 @@ def test_s42_several_inputs_at_once() -> None:
     [said(5), {"action": "accept", "content": {}}, {"action": "?"}, "x", None],  # type: ignore[arg-type]
 )
 def test_s42_an_answer_that_does_not_fit_fails_the_tool(answer: Any) -> None:
-    """In words about the client; the tool's breaker does not count it."""
+    """As a wrong param, in words about the client; the tool's breaker does not count it."""
     with Server() as server:
 
         @server.tool
@@ -130,9 +130,9 @@ def test_s42_an_answer_that_does_not_fit_fails_the_tool(answer: Any) -> None:
 
         for _ in range(6):
             first = ask(server, modern_call("name"))
-            found = result(server, retry(first, "name", elicit_1=answer))
-            assert found["isError"] is True
-            assert "the client's answer" in found["content"][0]["text"]
+            error = ask(server, retry(first, "name", elicit_1=answer))["error"]
+            assert error["code"] == -32602
+            assert "the client's answer" in error["message"]
         assert server.registry.circuit_status(("tool", "name")) == "closed"
 
 

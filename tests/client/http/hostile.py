@@ -6,6 +6,7 @@ import contextlib
 import json
 import queue
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -43,6 +44,7 @@ class Conn:
 
     def __init__(self, sock: socket.socket, server: Hostile) -> None:
         self.sock = sock
+        self.raw = sock  # below TLS; of no use for reading then
         self.server = server
         self.closed = threading.Event()  # the client has closed it, or we have
 
@@ -83,8 +85,8 @@ class Conn:
         if reset:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         with contextlib.suppress(OSError):
-            if not reset:
-                self.sock.shutdown(socket.SHUT_RDWR)
+            # Wakes who reads it, who would otherwise keep the socket open.
+            self.sock.shutdown(socket.SHUT_RD if reset else socket.SHUT_RDWR)
         self.sock.close()
         self.closed.set()
 
@@ -107,8 +109,12 @@ Script = Callable[[Seen, Conn], object]
 class Hostile:
     """The server. `script(request, conn)` answers; what it raises closes the connection."""
 
-    def __init__(self, script: Script, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, script: Script, host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.script = script
+        self.tls = tls
+        self.bad_tls = False  # what comes instead of a handshake is none
         self.seen: list[Seen] = []
         self.arrived: queue.SimpleQueue[Seen] = queue.SimpleQueue()
         self._listener = socket.create_server((host, 0))
@@ -121,7 +127,7 @@ class Hostile:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/mcp"
 
     def of(self, method: str) -> list[Seen]:
         """The requests of one JSON-RPC method, or HTTP verb."""
@@ -150,6 +156,18 @@ class Hostile:
         for conn in conns:
             conn.close()
 
+    def revive(self) -> None:
+        """Listen again, on the same port."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._spawn(self._accept)
+
+    def drop(self) -> None:
+        """Close every connection, and go on listening."""
+        with self._lock:
+            conns = list(self.conns)
+        for conn in conns:
+            conn.close()
+
     def close(self) -> None:
         self._closed = True
         self.die()
@@ -173,9 +191,20 @@ class Hostile:
                 self.conns.append(conn)
             self._spawn(lambda conn=conn: self._serve(conn))  # type: ignore[misc]
 
+    def _shake(self, conn: Conn, tls: ssl.SSLContext) -> bool:
+        if self.bad_tls:
+            conn.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            conn.close()
+            return False
+        conn.raw = conn.sock
+        conn.sock = tls.wrap_socket(conn.sock, server_side=True)
+        return True
+
     def _serve(self, conn: Conn) -> None:
         data = b""
         try:
+            if self.tls is not None and not self._shake(conn, self.tls):
+                return
             while True:
                 while b"\r\n\r\n" not in data:
                     more = conn.sock.recv(65536)

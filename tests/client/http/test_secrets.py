@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import socket
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from raxol_sync.client.client import Client
-from raxol_sync.errors import InvalidSpec, MCPError
+from raxol_sync.errors import ConnectFailed, InvalidSpec, MCPError
 from tests.client.http.hostile import Hostile, Polite
 from tests.client.http.test_grid import FAULTS, SHORT
 
 HEADER, QUERY, USER = "h3ader-s3cret", "qu3ry-s3cret", "us3r-s3cret"
+PROXY = "pr0xy-s3cret"
 SECRETS = (HEADER, QUERY, USER)
 Connect = Callable[..., Client]
 
@@ -130,3 +133,44 @@ def test_c01_c04_a_wrong_spec_tells_no_secret(wrong: dict[str, object]) -> None:
     text = everything_about(caught.value)
     shown = text.split("\nTraceback")[0]  # the trace shows this file's own lines
     assert not [secret for secret in SECRETS if secret in shown]
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 403 No\r\n\r\n", b"", b"rubbish\r\n\r\n"]
+)
+def test_c04_a_proxy_that_refuses_tells_no_secret(
+    connect: Connect, records: list[str], answer: bytes
+) -> None:
+    """Neither its own credentials nor the server's; the reason names the proxy where it is one."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        seen: list[bytes] = []
+
+        def refuse() -> None:
+            while True:
+                try:
+                    sock, _ = proxy.accept()
+                except OSError:
+                    return
+                with sock:
+                    seen.append(sock.recv(65536))
+                    sock.sendall(answer)
+
+        thread = threading.Thread(target=refuse, daemon=True)
+        thread.start()
+        client = connect(
+            Polite(),
+            url=f"https://user:{USER}@far.example/mcp?token={QUERY}",
+            headers={"X-Key": HEADER},
+            proxies={"https": f"http://me:{PROXY}@127.0.0.1:{proxy.getsockname()[1]}"},
+        )
+        with pytest.raises(ConnectFailed) as caught:
+            client.__enter__()
+        proxy.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    produced = [everything_about(caught.value), repr(client), repr(client._target)]
+    text = "\n".join(produced + records)
+    assert not [secret for secret in (*SECRETS, PROXY) if secret in text]
+    assert seen
+    assert b"proxy-authorization" in seen[0].lower()
+    if answer.startswith(b"HTTP"):
+        assert "proxy" in str(caught.value)

@@ -1,16 +1,25 @@
-"""A stdio server made with raxol_sync: the same surface as `sdk_server.py`."""
+"""A server made with raxol_sync: the same surface as `sdk_server.py`.
+
+`our_server.py` serves stdio, `our_server.py PORT` HTTP, and `our_server:app` is a WSGI application.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 import time
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from raxol_sync import Context, Image, Server, ToolError
+from raxol_sync import Context, Elicit, Image, Roots, Sample, Server, ToolError
 
 HANG_LIMIT = 60.0  # seconds after which `hang` gives up
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 1}},
+    "required": ["name"],
+}
 
 server = Server("ours")
 cancelled: list[object] = []
@@ -66,6 +75,7 @@ def count(steps: int, context: Context) -> str:
     """Report progress steps times."""
     for step in range(1, steps + 1):
         context.progress(step, steps, f"step {step}")
+        never.wait(0.02)  # official TypeScript clients lose progress that comes with the result
     return "counted"
 
 
@@ -107,6 +117,50 @@ def cancelled_count() -> int:
 
 
 @server.tool
+def survey(context: Context) -> str:
+    """Ask the client for all it can give."""
+    questions: dict[str, Elicit | Sample | Roots] = {
+        "form": Elicit("Who?", PERSON),
+        "model": Sample("Why?", 10),
+        "roots": Roots(),
+    }
+    found: Any = context.ask(questions)
+    form, model = found["form"], found["model"]
+    uris = [root.uri for root in found["roots"]]
+    return json.dumps([form.action, form.content, model.text, model.model, uris])
+
+
+@server.tool
+def slow_steps(context: Context) -> str:
+    """Report three steps; between them the client is sent away, to come back for the rest."""
+    for step in (1, 2, 3):
+        context.progress(step, 3, f"step {step}")
+        context.close_stream(retry=0.05)
+        never.wait(0.15)
+    return "stepped"
+
+
+@server.tool
+def touch(uri: str) -> str:
+    """Tell whoever asked for it that a resource has changed."""
+    server.notify("notifications/resources/updated", {"uri": uri})
+    return "told"
+
+
+@server.tool
+def left() -> dict[str, int]:
+    """What there still is of clients, this call included."""
+    stats = server.stats()
+    return {
+        "in_flight": stats.in_flight,
+        "listens": stats.listens,
+        "connections": stats.connections,
+        "subscriptions": stats.subscriptions,
+        "capabilities": stats.capabilities,
+    }
+
+
+@server.tool
 def die(code: int) -> str:
     """End this process without an answer."""
     sys.stderr.write("last words\n")
@@ -138,5 +192,10 @@ def greet(name: str) -> str:
     return f"Please greet {name}."
 
 
+app = server.wsgi_app(require_authorization=False, keep_alive=0.5)
+
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) > 1:
+        server.run_http(port=int(sys.argv[1]), require_authorization=False, keep_alive=0.5)
+    else:
+        server.run()

@@ -1,7 +1,7 @@
-"""Drive a stdio server with the official SDK, 1.x or 2.x, and print one JSON report.
+"""Drive a server with the official SDK, 1.x or 2.x, and print one JSON report.
 
-Usage: sdk_client.py MODE COMMAND ARGS...
-MODE: legacy, and with 2.x also auto or a modern revision.
+Usage: sdk_client.py MODE COMMAND ARGS... | URL
+MODE: legacy, and with 2.x also auto or a modern revision. A URL that ends with /sse: HTTP+SSE.
 Results are compared as the SDK writes them for the wire: the two differ in their own names only.
 """
 
@@ -19,12 +19,18 @@ from typing import Any
 
 import anyio
 import mcp
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 TIMEOUT = 60.0  # seconds for the whole run
 NOTICE_TIMEOUT = 5.0  # seconds for the server to notice that a call was cancelled
 SDK = int(version("mcp").split(".")[0])
 SDKError = mcp.McpError if SDK == 1 else mcp.MCPError
+if SDK == 1:
+    from mcp import types
+else:
+    import mcp_types as types
 Report = dict[str, Any]
 
 if SDK > 1:  # ping and log levels are deprecated there, and part of what is tested
@@ -62,11 +68,23 @@ async def code_of(awaitable: Any) -> int | None:
     return None
 
 
+def transport_to(command: list[str]) -> Any:
+    """What carries the messages to a program, or to a URL."""
+    if command[0].endswith("/sse"):
+        return sse_client(command[0])
+    if command[0].startswith("http"):
+        return streamable_http_client(command[0])
+    env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    return mcp.stdio_client(
+        mcp.StdioServerParameters(command=command[0], args=command[1:], env=env)
+    )
+
+
 class Run:
     """One connected session (1.x) or client (2.x), and the report about it."""
 
     def __init__(self) -> None:
-        self.report: Report = {"progress": [], "logs": []}
+        self.report: Report = {"progress": [], "logs": [], "updates": [], "steps": []}
         self.peer: Any = None
 
     async def on_log(self, params: Any) -> None:
@@ -75,25 +93,49 @@ class Run:
     async def on_progress(self, done: float, total: float | None, message: str | None) -> None:
         self.report["progress"].append([done, total, message])
 
+    async def on_elicit(self, context: Any, params: Any) -> Any:
+        return types.ElicitResult(action="accept", content={"name": params.message, "age": 7})
+
+    async def on_sample(self, context: Any, params: Any) -> Any:
+        text = types.TextContent(type="text", text="because")
+        return types.CreateMessageResult(role="assistant", content=text, model="tiny")
+
+    async def on_roots(self, context: Any) -> Any:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///srv/data")])
+
+    async def on_message(self, message: Any) -> None:
+        root = getattr(message, "root", message)
+        legacy = self.report["protocol_version"] < "2026"  # a listen tells of it itself
+        if legacy and getattr(root, "method", "") == "notifications/resources/updated":
+            self.report["updates"].append(str(root.params.uri))
+
     async def call(self, name: str, **arguments: object) -> Report:
         return wire(await self.peer.call_tool(name, arguments))
 
+    def callbacks(self) -> dict[str, Any]:
+        return {
+            "logging_callback": self.on_log,
+            "elicitation_callback": self.on_elicit,
+            "sampling_callback": self.on_sample,
+            "list_roots_callback": self.on_roots,
+            "message_handler": self.on_message,
+        }
+
     @contextlib.asynccontextmanager
     async def connected(self, mode: str, command: list[str]) -> AsyncIterator[None]:
-        env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-        where = mcp.StdioServerParameters(command=command[0], args=command[1:], env=env)
+        transport = transport_to(command)
         if SDK == 1:
             async with (
-                mcp.stdio_client(where) as streams,
-                mcp.ClientSession(*streams, logging_callback=self.on_log) as self.peer,
+                transport as streams,
+                mcp.ClientSession(*streams[:2], **self.callbacks()) as self.peer,
             ):
                 hello = wire(await self.peer.initialize())
                 self.report["protocol_version"] = hello["protocolVersion"]
                 self.report["server"] = hello["serverInfo"]["name"]
                 yield
         else:
-            options = {"mode": mode, "logging_callback": self.on_log, "log_level": "info"}
-            async with mcp.Client(where, **options) as self.peer:
+            options = {"mode": mode, "log_level": "info", **self.callbacks()}
+            async with mcp.Client(transport, **options) as self.peer:
                 info = self.peer.server_info
                 self.report["protocol_version"] = self.peer.protocol_version
                 self.report["server"] = info.name if info else None
@@ -117,6 +159,34 @@ class Run:
         report["picture"] = [picture["mimeType"], base64.b64decode(picture["data"]).hex()]
         await self.peer.call_tool("count", {"steps": 3}, progress_callback=self.on_progress)
         await self.call("chatter")
+
+    async def asked(self) -> None:
+        self.report["survey"] = summary(await self.call("survey"))
+
+    async def on_step(self, done: float, total: float | None, message: str | None) -> None:
+        self.report["steps"].append(done)
+
+    async def sent_away(self) -> None:
+        """Of a stream that the server closes between the events, nothing is lost."""
+        stepped = await self.peer.call_tool("slow_steps", {}, progress_callback=self.on_step)
+        self.report["stepped"] = texts(wire(stepped))
+
+    async def updates(self) -> None:
+        """A change of a resource, by a subscription or a listen."""
+        address = "peer://motd"
+        if self.report["protocol_version"] < "2026":
+            await self.peer.subscribe_resource(uri(address))
+            await self.call("touch", uri=address)
+            with anyio.move_on_after(NOTICE_TIMEOUT):
+                while not self.report["updates"]:
+                    await anyio.sleep(0.01)
+        else:
+            with anyio.move_on_after(NOTICE_TIMEOUT):
+                async with self.peer.listen(resource_subscriptions=[address]) as heard:
+                    await self.call("touch", uri=address)
+                    async for event in heard:
+                        self.report["updates"].append(event.uri)
+                        break
 
     async def unknown(self) -> None:
         peer, report = self.peer, self.report
@@ -153,6 +223,7 @@ class Run:
     async def cancel(self) -> None:
         """Cancel a running call; the server must notice, and go on answering."""
         running = anyio.Event()
+        before = await self.cancels()
         # 1.x has no public way to know the next request's id.
         request_id = self.peer._request_id if SDK == 1 else None
 
@@ -169,16 +240,19 @@ class Run:
             if SDK == 1:
                 await self.send_cancel(request_id)
             group.cancel_scope.cancel()  # 2.x sends notifications/cancelled when this happens
-        self.report["cancelled"] = await self.noticed()
+        self.report["cancelled"] = await self.noticed(before)
 
     async def send_cancel(self, request_id: Any) -> None:
         params = mcp.types.CancelledNotificationParams(requestId=request_id)
         note = mcp.types.CancelledNotification(method="notifications/cancelled", params=params)
         await self.peer.send_notification(mcp.ClientNotification(note))
 
-    async def noticed(self) -> bool:
+    async def cancels(self) -> int:
+        return int(texts(await self.call("cancelled_count"))[0])
+
+    async def noticed(self, before: int) -> bool:
         with anyio.move_on_after(NOTICE_TIMEOUT) as scope:
-            while texts(await self.call("cancelled_count")) != ["1"]:
+            while await self.cancels() != before + 1:
                 await anyio.sleep(0.01)
         return not scope.cancelled_caught
 
@@ -190,6 +264,9 @@ class Run:
                 await self.tools()
                 await self.unknown()
                 await self.reads()
+                await self.asked()
+                await self.updates()
+                await self.sent_away()
                 await self.side_by_side()
                 await self.cancel()
         return self.report

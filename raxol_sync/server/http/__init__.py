@@ -1,0 +1,1 @@
+"""The HTTP transport: a WSGI application, and what serves it. Floor 0; empty."""

@@ -1,0 +1,60 @@
+"""Flask and Django with our server in them: their own pages go on, and tools see their request."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import Peers
+from tests.hosts.serving import SINGLE, Running, serve
+from tests.hosts.talk import Talk
+
+pytestmark = pytest.mark.peers
+
+SITES = [host for host in SINGLE if host.name.startswith(("flask", "django"))]
+
+
+@pytest.fixture(scope="module", params=SITES, ids=lambda host: host.name)
+def served(
+    request: pytest.FixtureRequest, peers: Peers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """One site for all tests of this module."""
+    with serve(request.param, peers, tmp_path_factory.mktemp("site")) as found:
+        yield found
+
+
+@pytest.fixture
+def talk(served: Running) -> Talk:
+    """The way to that site."""
+    return served.talk
+
+
+def get(talk: Talk, path: str) -> Any:
+    with contextlib.closing(talk.send("GET", path=path)) as stream:
+        return stream.all()
+
+
+def test_the_sites_own_pages_are_served(talk: Talk) -> None:
+    """Beside ours, and its own idea of what is not there."""
+    assert get(talk, "/").body == b"the front page"
+    assert get(talk, "/login/ada").body == b"welcome ada"
+    assert get(talk, f"{talk.path}x").status in (404, 405)  # Flask has such a page, for POST
+
+
+def test_a_tool_sees_who_is_logged_in(talk: Talk) -> None:
+    """The session cookie of the framework, read in a tool."""
+    cookie = get(talk, "/login/ada").headers["set-cookie"].partition(";")[0]
+    call = {"name": "person", "arguments": {}}
+    headers = {"Cookie": cookie, "X-Trace": "abc"}
+    found = talk.ask("tools/call", call, headers=headers).structured
+    mounted = talk.path != "/mounted"  # there, Django's own handlers are not asked
+    assert found["user"] == ("ada" if mounted else None)
+    assert talk.ask("tools/call", call).structured["user"] is None
+
+
+def test_no_csrf_token_is_asked_for(talk: Talk) -> None:
+    """A POST of ours goes through the middleware of Django and comes to the server."""
+    assert talk.call("echo", {"text": "through"}).text == "through"
