@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import raxol_sync
 from raxol_sync.definitions import Prompt, Resource, ResourceTemplate, Tool
 from raxol_sync.errors import InvalidTool
 from raxol_sync.schema import ArgumentError
@@ -80,6 +81,27 @@ def test_s44_a_tool_is_validated_when_it_is_built(changes: dict[str, Any], why: 
     with pytest.raises(InvalidTool, match=why) as caught:
         make(**changes)
     assert str(caught.value).startswith("tool ")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "why"),
+    [
+        ({"destructiveHint": "true"}, "annotations['destructiveHint'] must be True or False"),
+        ({"sensitive": 1}, "annotations['sensitive'] must be True or False, not int"),
+        ({"destructive": True}, "annotations has 'destructive': it must be 'destructiveHint'"),
+        ({"destructive_hint": True}, "it must be 'destructiveHint'"),
+        ({"readonlyhint": True}, "it must be 'readOnlyHint'"),
+    ],
+)
+def test_s31_a_hint_that_would_guard_nothing_is_refused(annotations: Any, why: str) -> None:
+    """Misspelt, or no bool; however the tool is made. Others' own annotations are left alone."""
+    with pytest.raises(InvalidTool) as caught:
+        Tool("a", "b", {"type": "object"}, lambda arguments: None, annotations=annotations)
+    assert why in str(caught.value)
+    with raxol_sync.Server("s") as server, pytest.raises(InvalidTool) as caught:
+        server.tool(annotations=annotations)(lambda: None)
+    assert why in str(caught.value)
+    Tool("a", "b", {"type": "object"}, lambda arguments: None, annotations={"x": 1, "title": "T"})
 
 
 def test_s44_all_that_is_wrong_is_said_at_once() -> None:

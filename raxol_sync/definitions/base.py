@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -96,6 +97,26 @@ def needs_mapping(name: str, value: object) -> str | None:
     if isinstance(value, Mapping):
         return None
     return f"{name} must be a mapping (a JSON object), not {type(value).__name__}"
+
+
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+def needs_hints(annotations: object) -> str | None:
+    """Return what is wrong with a tool's annotations, or ``None``.
+
+    A hint that is misspelt, or no bool, would silently guard nothing.
+    """
+    if not isinstance(annotations, Mapping):
+        return needs_mapping("annotations", annotations)
+    for name, value in annotations.items():
+        if name in (*_HINTS, "sensitive") and not isinstance(value, bool):
+            return f"annotations[{name!r}] must be True or False, not {type(value).__name__}"
+        plain = re.sub("[^a-z]", "", str(name).lower())
+        for hint in _HINTS:
+            if name != hint and plain in (hint.lower(), hint.lower().removesuffix("hint")):
+                return f"annotations has {name!r}: it must be {hint!r}"
+    return None
 
 
 def needs_callable(value: object) -> str | None:

@@ -14,6 +14,7 @@ from raxol_sync.definitions.base import (
     Definition,
     Json,
     needs_callable,
+    needs_hints,
     needs_mapping,
     non_empty,
 )
@@ -83,7 +84,7 @@ class Tool(Definition):
             needs_callable(callback),
             needs_mapping("input_schema", input_schema),
             needs_mapping("output_schema", {} if output_schema is None else output_schema),
-            needs_mapping("annotations", {} if annotations is None else annotations),
+            needs_hints({} if annotations is None else annotations),
         )
         self._take_running(isolation, is_fault)
         self.name = name
@@ -142,9 +143,13 @@ class Tool(Definition):
             completers=options.get("completers"),
         )
         tool.kind = f"tool {given_name!r}"
-        tool._check(non_empty("name", given_name), needs_callable(function))
-        tool.name, tool.description = given_name, text or given_name
         annotations = options.get("annotations")
+        tool._check(
+            non_empty("name", given_name),
+            needs_callable(function),
+            needs_hints({} if annotations is None else annotations),
+        )
+        tool.name, tool.description = given_name, text or given_name
         tool.annotations = dict(annotations) if annotations is not None else None
         tool._use_function(signature, context_parameter)
         tool._take_running(options.get("isolation", "thread"), options.get("is_fault"))

@@ -203,10 +203,15 @@ def _answered(value: object) -> bool:
 
 
 def _usable_id(value: object) -> RequestId | None:
-    """Return a message's id where it is a string or an integer; booleans and floats are neither."""
+    """Return a message's id where it is a string or an integer that an answer can repeat.
+
+    Booleans and floats are neither; a string with a lone surrogate cannot be written.
+    """
     if isinstance(value, dict):
         candidate = value.get("id")
-        if type(candidate) is int or type(candidate) is str:
+        if type(candidate) is int:
+            return candidate
+        if type(candidate) is str and not has_lone_surrogate(candidate):
             return candidate
     return None
 

@@ -69,7 +69,8 @@ class Networked(Decorators):
             max_threads: how many requests run at once, streams apart; by default enough for all
                 callbacks and 64 more.
             options: those of ``wsgi_app``: ``require_authorization``, ``authenticate`` and so on.
-                ``allowed_hosts`` is by default loopback's names and ``host``.
+                ``allowed_hosts`` is by default loopback's names and ``host``, or any address where
+                that is all of them.
 
         Raises:
             DeploymentError, SensitiveToolError, TypeError, ValueError: as ``wsgi_app``.

@@ -46,15 +46,15 @@ class Server(Networked):
     """An MCP server. Thread-safe: messages may come from any thread, at once.
 
     Args:
-        name: ``serverInfo.name``; ``server_version`` its version, by default the library's (S09).
+        name: ``serverInfo.name``; ``server_version``: its version; by default our own (S09).
         registry: what it offers; a new, empty one by default. Servers may share one.
         title: a name for people. ``instructions``: how a model should use this server.
         icons: icon objects, as the protocol defines them.
-        description: more for people, and ``website_url`` where they find more.
+        description: what it is, for people; ``website_url``: a page with more.
         unknown_tool_reply: called on a worker with the name of a tool that is not registered; a
             ``str`` that it returns is sent as a failed tool result (S13).
         max_in_flight: how many callbacks run at once (S15).
-        max_in_flight_per_connection: how many of one connection; by default half of them.
+        max_in_flight_per_connection: how many of one connection's; by default half of them.
         callback_timeout: how long one callback may take, in seconds. ``None`` disables it (S17).
         max_client_capabilities: of how many connections ``initialize`` is remembered (S23).
         page_size: how many entries a page of a list holds; ``None``: all.
@@ -63,15 +63,17 @@ class Server(Networked):
         extensions: the protocol extensions that this server speaks: their settings by name.
         authorizer: guards ``tools/call``: called with the tool's name, the arguments and an
             ``AuthorizationContext``, answers ``ALLOW``, ``Ask(prompt)`` or ``Deny(reason)`` (S25).
-        authorizer_source: ``configured`` where a person chose it (S28).
+        authorizer_source: ``configured``: a person chose it, so it may go on a network;
+            ``default``: the program came with it (S28).
         read_authorizer: guards what is read, by method and detail (S25).
         transport: what carries direct callers, for the authorizer's context (S30).
         elicitation_timeout: how long an answer of the client's may take, in seconds. ``None``
             disables it (S35).
         max_parked_elicitations: how many calls of one connection wait for an approval (S38);
-            ``max_parked_elicitations_total``: how many of all.
+            ``max_parked_elicitations_total``: of all connections.
         request_state_key: one or more secrets of at least 16 bytes that sign what travels through
-            clients of the stateless era; several processes that share it serve as one (S42).
+            clients of the stateless era; several processes that share it serve as one. By default
+            random, for one process (S42).
         telemetry: called with the name and the fields of each event, on a thread of its own.
 
     Raises:
@@ -362,15 +364,16 @@ class Server(Networked):
             require_authorization: ``False`` lets in everybody who can reach it; ``None``: the
                 environment's ``RAXOL_SYNC_REQUIRE_AUTHORIZATION``, by default true (S29).
             authenticate: called with each request's WSGI environ; returns who it comes from, a
-                value that is hashable and always the same for the same client, or ``None`` for a
-                stranger, who gets 401.
+                value that is hashable and always the same for the same client, or ``None`` (also
+                ``False`` or ``""``) for a stranger, who gets 401.
             www_authenticate: what a 401 says in that header.
             allowed_hosts: by which names this server is reached, such as ``mcp.example.com``; by
                 default the loopback ones only. ``*``: any.
             allowed_origins: whose pages may call it from a browser, such as
                 ``https://example.com``; by default its own. ``*``: any.
             max_body_bytes: the longest request body, in bytes.
-            max_sessions: how many legacy sessions there are at once; 0: none are made.
+            max_sessions: how many legacy sessions there are at once; 0: none are made, and legacy
+                clients are served without.
             session_idle_timeout: after how many seconds an unused session ends. ``None``: never.
             max_streams: how many event streams are open at once.
             keep_alive: after how many seconds of silence a stream gets a comment.
@@ -379,6 +382,7 @@ class Server(Networked):
             DeploymentError: nobody said who may use it; the text shows the lines that fix that.
             SensitiveToolError: there are sensitive tools and no authorizer.
             TypeError, ValueError: an option is not what it must be.
+            RuntimeError: the server is closed.
         """
         from raxol_sync.server.http.app import application
 
@@ -406,10 +410,21 @@ class Server(Networked):
     ) -> Application:
         """Return a WSGI application: ``path`` and below are this server's, the rest ``wsgi_app``'s.
 
-        Options and errors are those of ``wsgi_app``.
+        Options and errors are those of ``wsgi_app``; ``ValueError`` too where another server is
+        mounted at that path.
         """
         from raxol_sync.server.http.app import application
 
+        if not callable(wsgi_app):
+            raise TypeError(
+                "mount takes the WSGI application that gets the other paths, "
+                f"not {type(wsgi_app).__name__}"
+            )
+        known = check_options.__kwdefaults__ or {}
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            names = ", ".join(["require_authorization", *known])
+            raise TypeError(f"mount has no option {unknown[0]!r}; it has {names}")
         settings = check_options(path, **options)
         return application(
             self, self._app, self._dispatch, settings, require_authorization, inside=wsgi_app

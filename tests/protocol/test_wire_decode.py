@@ -161,6 +161,13 @@ def test_s06_lone_surrogates_are_refused(text: str) -> None:
     assert "lone surrogate" in bad.reason
 
 
+def test_s06_an_id_that_cannot_be_repeated_is_left_out() -> None:
+    """The answer to it must be JSON itself."""
+    bad = malformed(rb'{"jsonrpc":"2.0","id":"\ud800","method":"ping"}')
+    assert bad.id is None
+    assert bad.answer
+
+
 def test_pairs_of_surrogates_and_text_that_looks_like_them_are_read() -> None:
     """An escaped pair is one character; an escaped backslash begins no escape."""
     assert decode(rb'"\ud83d\ude00"') == "\U0001f600"

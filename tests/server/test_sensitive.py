@@ -25,8 +25,6 @@ SENSITIVE: list[dict[str, Any]] = [
 HARMLESS: list[dict[str, Any]] = [
     {},
     {"destructiveHint": False},
-    {"destructiveHint": "true"},
-    {"sensitive": 1},
     {"readOnlyHint": False},
 ]
 

@@ -31,6 +31,8 @@ Environ = dict[str, Any]
 Handler = Callable[[Service, Environ, object], Answer]
 WSGIApp = Callable[[Environ, StartResponse], Iterable[bytes]]
 _log = logging.getLogger("raxol_sync.server")
+_PASSED = "raxol_sync.passed_on"  # in the environ: how often, by us and by others like us
+_MOST_MOUNTS = 64
 
 _ENDPOINT: dict[str, Handler] = {"POST": post, "GET": get, "DELETE": delete}
 _OLDER: dict[str, dict[str, Handler]] = {
@@ -62,7 +64,7 @@ class Application:
         if self._inside is not None:
             below = path[len(self._root) :]
             if not path.startswith(self._root) or (below and below[0] != "/"):
-                return self._inside(environ, start_response)
+                return self._pass_on(self._inside, environ, start_response)
             environ["SCRIPT_NAME"] = (environ.get("SCRIPT_NAME") or "") + self._root
             environ["PATH_INFO"] = path = below
         try:
@@ -88,6 +90,29 @@ class Application:
             answer.chunks.close()
             raise
         return answer.chunks
+
+    def _pass_on(
+        self, inside: WSGIApp, environ: Environ, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        """Let the application around us answer.
+
+        Raises:
+            RuntimeError: it asks us again and again.
+        """
+        times = environ[_PASSED] = environ.get(_PASSED, 0) + 1
+        if times > _MOST_MOUNTS:
+            raise RuntimeError(
+                "this application is mounted in itself: in Flask it is "
+                "app.wsgi_app = server.mount(app.wsgi_app, ...), with app.wsgi_app in both places"
+            )
+        return inside(environ, start_response)
+
+    def shadows(self, path: str) -> bool:
+        """Return whether requests for a path would come here, or to one that it is mounted in."""
+        if self._inside is None:
+            return False
+        inner = self._inside
+        return self._root == path or (isinstance(inner, Application) and inner.shadows(path))
 
     def _answer(self, environ: Environ, path: str) -> Answer:
         service = self._service
@@ -144,13 +169,19 @@ def application(
 
     Raises:
         DeploymentError, SensitiveToolError: it may not.
-        TypeError, ValueError: ``inside`` cannot be called, or would get no paths.
+        RuntimeError: it is closed.
+        ValueError: ``inside`` would get no paths, or another server has the path.
     """
-    if inside is not None and not callable(inside):
-        raise TypeError("mount takes the WSGI application that gets the other paths")
+    if app.engine.closed:
+        raise RuntimeError("the server is closed, and stays so: make another one")
     if inside is not None and not options.path:
         raise ValueError("mount needs a path below the root, such as '/mcp'; wsgi_app has the root")
+    if isinstance(inside, Application) and inside.shadows(options.path):
+        raise ValueError(f"another server is mounted at {options.path} already: take another path")
     server.require_authorizer()
-    Deployment.of(server, require_authorization).check()
+    Deployment.of(server, require_authorization).check(
+        undecided=app.authorization.authorizer is not None,
+        authenticates=options.authenticate is not None,
+    )
     service = Service(dispatch, app.engine, app.registry, options)
     return Application(server, service, inside=inside)

@@ -22,8 +22,11 @@ def principal_of(options: Options, environ: Mapping[str, Any]) -> object:
     """
     if options.authenticate is None:
         return None
+    principal: object = None
     try:
         principal = options.authenticate(environ)
+        if principal is True:
+            raise TypeError("a bool tells nobody apart")
         hash(principal)
     except PermissionError:
         raise Refused(_unknown(options)) from None
@@ -31,12 +34,13 @@ def principal_of(options: Options, environ: Mapping[str, Any]) -> object:
         # Not the exception's words: they may hold the token that was looked at.
         trace = "".join(traceback.format_tb(error.__traceback__))
         hint = ""
-        if isinstance(error, TypeError) and "unhashable" in str(error):
-            hint = ": it must return something hashable, such as the user's name"
+        if isinstance(error, TypeError) and ("unhashable" in str(error) or principal is True):
+            hint = ": it must return who it is, as something hashable, such as the user's name"
         _log.error("! authenticate failed with %s%s\n%s", type(error).__name__, hint, trace)
         reply = refusal(500, "the client's identity could not be checked", code=INTERNAL_ERROR)
         raise Refused(reply) from None
-    if principal is None:
+    if principal is None or principal is False or principal == "":
+        # Also what `token == known and user` and `session.get("user", "")` give for a stranger.
         raise Refused(_unknown(options))
     return principal
 

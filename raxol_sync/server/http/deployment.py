@@ -26,15 +26,17 @@ class DeploymentError(MCPError):
         missing: which of ``authorizer`` and ``read_authorizer`` nobody chose.
     """
 
-    def __init__(self, missing: Sequence[str]) -> None:
-        super().__init__(list(missing))
+    def __init__(self, missing: Sequence[str], hint: str = "") -> None:
+        """``hint``: what was said, and does not count."""
+        super().__init__(list(missing), hint)
         self.missing = list(missing)
+        self.hint = hint
 
     def __str__(self) -> str:
         lines = "".join(f"\n        {_FIXES[name]}," for name in self.missing if name in _FIXES)
         return (
             "nobody has said who may use this server over a network: "
-            f"no {' and no '.join(self.missing)} was chosen. Say it:\n"
+            f"no {' and no '.join(self.missing)} was chosen{self.hint}. Say it:\n"
             f"    Server(...,{lines})\n"
             "or let in everybody who can reach it:\n"
             "    require_authorization=False\n"
@@ -89,11 +91,20 @@ class Deployment:
         }
         return [name for name, there in chosen.items() if not there]
 
-    def check(self) -> None:
+    def check(self, *, undecided: bool = False, authenticates: bool = False) -> None:
         """Let it pass.
+
+        Args:
+            undecided: there is an authorizer, and nobody says that a person chose it.
+            authenticates: the server asks who its callers are.
 
         Raises:
             DeploymentError: something is missing; the text shows the lines that fix it.
         """
         if self.required and self.missing:
-            raise DeploymentError(self.missing)
+            hints = []
+            if undecided and "authorizer" in self.missing:
+                hints.append('there is one, without authorizer_source="configured"')
+            if authenticates:
+                hints.append("authenticate= tells who calls, not what they may do")
+            raise DeploymentError(self.missing, f" ({'; '.join(hints)})" if hints else "")

@@ -147,8 +147,13 @@ class Exchange:
                 self._gone()
 
     def _gone(self) -> None:
-        """The client has gone. Called by the host on any thread, or by this one."""
-        self._reader.stop()
+        """The client has gone. Called by the host on any thread, or by this one.
+
+        A legacy one may only have said that it sends no more; its call goes on in any case, and its
+        answer is kept where there is a session to come back to.
+        """
+        if self._modern or self._streams:
+            self._reader.stop()
         if self._modern:
             self._cancel()
 

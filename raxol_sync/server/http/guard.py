@@ -13,9 +13,12 @@ from typing import Any
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ANY = "*"
+ADDRESSES = "<addresses>"
+"""Stands for every address that is written as one: no name, so nobody can have it resolve here."""
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.%]{2,64}\]|[a-z0-9._-]{1,255})(?::(?P<port>[0-9]{1,5}))?")
 _ORIGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?#@\s]+)")
+_ADDRESS = re.compile(r"\[.*\]|[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _PORTS = {"http": "80", "https": "443"}
 
 
@@ -40,6 +43,8 @@ class Names:
             return None
         found = _HOST.fullmatch(host.lower())
         if found is not None and (found["name"] in self.hosts or found[0] in self.hosts):
+            return None
+        if ADDRESSES in self.hosts and found is not None and _ADDRESS.fullmatch(found["name"]):
             return None
         return "this server is not known by the name in the header Host; see allowed_hosts"
 
@@ -79,7 +84,7 @@ def _host(entry: str) -> str:
     text = str(entry).strip().lower()
     if text.count(":") > 1 and not text.startswith("["):
         text = f"[{text}]"  # an IPv6 address without its brackets
-    if text != ANY and _HOST.fullmatch(text) is None:
+    if text not in (ANY, ADDRESSES) and _HOST.fullmatch(text) is None:
         raise ValueError(f"allowed_hosts: {entry!r} is no host name, such as 'example.com:8443'")
     return text
 

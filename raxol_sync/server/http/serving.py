@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from raxol_sync._deadline import check_count, check_seconds
 from raxol_sync.server.ending import signals
+from raxol_sync.server.http.guard import ADDRESSES
 
 AccessLog = bool | Callable[[str], object]
 _log = logging.getLogger("raxol_sync.server")
@@ -202,8 +203,11 @@ def run(
 
 
 def names_of(host: str) -> list[str]:
-    """Return by which names a server that listens at ``host`` is reached, beside loopback ones."""
-    return [] if host in _EVERYWHERE else [host]
+    """Return by which names a server that listens at ``host`` is reached, beside loopback ones.
+
+    One that listens everywhere is reached by each of its machine's addresses.
+    """
+    return [ADDRESSES] if host in _EVERYWHERE else [host]
 
 
 def _in_url(host: str) -> str:

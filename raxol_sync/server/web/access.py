@@ -13,7 +13,10 @@ def access_line(client: str, request: tuple[str, str, str] | None, code: int, re
     if request is None:
         return f'{client} "-" {code} {result}'
     method, target, protocol = request
-    path = target.partition("?")[0]
+    path = target.partition("#")[0].partition("?")[0]
+    scheme, slashes, rest = path.partition("://")
+    if slashes and "/" not in scheme:  # a whole URL, which may hold a password
+        path = rest[rest.find("/") :] if "/" in rest else "/"
     if len(path) > _LONGEST:
         path = path[:_LONGEST] + "..."
     return f'{client} "{clean(method)} {clean(path)} {protocol}" {code} {result}'

@@ -63,6 +63,7 @@ class Connection:
 
     __slots__ = (
         "_discarded",
+        "_flushed_by",
         "_gone",
         "_limits",
         "_lock",
@@ -119,6 +120,7 @@ class Connection:
         self.closes = False
         self.weighed = 0
         self._rest = memoryview(b"")
+        self._flushed_by = 0.0
         self._discarded = 0
         # Guards: _watchers, _gone. Leaf.
         self._lock = threading.Lock()
@@ -159,8 +161,7 @@ class Connection:
         while True:
             before = parser.stage
             request = parser.next()
-            if parser.received - self.weighed > _CHUNK:
-                self._weigh_body()
+            self.weigh_body()
             if request is not None:
                 return request
             if parser.stage is BODY and before is not BODY:
@@ -176,8 +177,15 @@ class Connection:
             if self.request_deadline() < now():
                 raise RefusedError("408 Request Timeout", "the request took too long")
 
-    def _weigh_body(self) -> None:
+    def weigh_body(self) -> None:
+        """Have what has come of a body counted, if it is worth the while.
+
+        Raises:
+            RefusedError: all bodies together are too large.
+        """
         more = self.parser.received - self.weighed
+        if more <= _CHUNK:
+            return
         self.weighed += more
         if not self._weigh(more):
             raise RefusedError("503 Service Unavailable", "too many large bodies at once")
@@ -269,6 +277,8 @@ class Connection:
     def send(self, data: bytes) -> None:
         """Write all of it; wait for the client as long as the limits allow.
 
+        A client that takes nothing has ``write_timeout``, however much there is to take.
+
         Raises:
             OSError: the client is gone, or does not read.
         """
@@ -276,14 +286,18 @@ class Connection:
         sent = self._write(rest)
         if sent == len(rest):
             return
-        deadline = now() + self._limits.write_allowance(len(rest))
+        moved = now()
+        deadline = moved + self._limits.write_allowance(len(rest))
         while True:
             rest = rest[sent or 0 :]
             if not rest:
                 return
-            if sent is None and not self.wait(write=True, seconds=deadline - now()):
+            until = min(deadline, moved + self._limits.write_timeout)
+            if sent is None and not self.wait(write=True, seconds=until - now()):
                 raise GoneError("the client does not read")
             sent = self._write(rest)
+            if sent:
+                moved = now()
             if now() >= deadline:
                 raise GoneError("the client reads too slowly")
 
@@ -296,10 +310,9 @@ class Connection:
         """Write the end of an answer as far as that goes now; return whether all is written."""
         self._rest = memoryview(data)
         self.phase, self.awaits = FLUSH, WRITE
-        done = self.flush()
-        if not done:
-            self.deadline = now() + self._limits.write_allowance(len(self._rest))
-        return done
+        self._flushed_by = now() + self._limits.write_allowance(len(self._rest))
+        self.deadline = min(self._flushed_by, now() + self._limits.write_timeout)
+        return self.flush()
 
     def flush(self) -> bool:
         """Go on with that."""
@@ -308,6 +321,8 @@ class Connection:
             if sent is None:
                 return False
             self._rest = self._rest[sent:]
+            # As in ``send``: for all of it, and for a client that takes nothing.
+            self.deadline = min(self._flushed_by, now() + self._limits.write_timeout)
         self._rest = memoryview(b"")
         self.phase, self.awaits = ASK, READ
         return True
@@ -340,8 +355,9 @@ class Connection:
 
     def abort(self) -> None:
         """Break the connection: whoever reads or writes is woken. Thread-safe."""
+        # Not SSLSocket's own: it gives up TLS first, and who is writing would go on in plain text.
         with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)
+            socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     # ------------------------------------------------------------ the client's end
 

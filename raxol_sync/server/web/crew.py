@@ -111,7 +111,10 @@ class Crew:
             with self._lock:
                 self._threads.discard(thread)
                 alone = not self._threads
-                if not alone:
+                if self._idle > 0:  # meanwhile
+                    self._idle -= 1
+                    self._jobs.put(job)
+                elif not alone:
                     self._waiting += 1
                     self._jobs.put(job)
             if alone:

@@ -102,6 +102,7 @@ class LiveBody(io.RawIOBase):
                 connection.begun = now()
             while (piece := connection.parser.piece()) is None:
                 connection.read_more()
+            connection.weigh_body()
         except RefusedError as error:
             connection.closes = True
             raise GoneError(error.reason) from None

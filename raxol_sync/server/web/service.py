@@ -95,6 +95,7 @@ class WebServer:
         )
         self._listeners: dict[int, socket.socket] = {}
         self._resting_until = 0.0  # of the poller's thread alone
+        self._scarce = False  # of the same: the system has nothing to give, and a log says so
         self._next_sweep = 0.0
         # Guards: _state. Leaf.
         self._lock = threading.Lock()
@@ -229,17 +230,22 @@ class WebServer:
             return
         try:
             for sock, host, port in accepted(listener, _ACCEPTS):
+                self._scarce = False
                 try:
                     self._welcome(sock, host, port)
                 except (OSError, ValueError) as error:  # it is gone, or its TLS cannot begin
                     _log.debug("a connection ended as it began: %s", type(error).__name__)
                     sock.close()
         except OSError as error:  # one of SCARCE: the clients stay in the backlog for a while
-            _log.error("! no connection can be accepted: %s", error.strerror)
+            if not self._scarce:  # once, until the system has something to give again
+                self._scarce = True
+                _log.error("! no connection can be accepted: %s", error.strerror)
             self._shed(None)
-            for each in self._listeners.values():
-                self._poller.remove(each)
-            self._resting_until = now() + _REST
+            # Others that are idle as well make room for all who wait; else each would wait in turn.
+            if sum(self._shed(_SHED_AFTER) for _ in range(_ACCEPTS)) == 0:
+                for each in self._listeners.values():
+                    self._poller.remove(each)
+                self._resting_until = now() + _REST
 
     def _welcome(self, sock: socket.socket, host: str, port: int) -> None:
         limits = self.limits

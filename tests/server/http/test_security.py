@@ -328,6 +328,15 @@ def test_a_hook_must_return_what_can_be_remembered(
     assert "hashable" in caplog.text
 
 
+@pytest.mark.parametrize(("nobody", "status"), [(False, 401), ("", 401), (True, 500)])
+def test_what_names_nobody_lets_nobody_in(
+    server: Server, nobody: object, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`token == known and user`, `session.get("user", "")`; and a bool tells nobody apart."""
+    assert driver_of(server, authenticate=lambda environ: nobody).post(req("ping")).status == status
+    assert ("who it is" in caplog.text) is (status == 500)
+
+
 # ---------------------------------------------------------------- the gate
 
 
@@ -368,6 +377,30 @@ def test_s29_a_server_whose_use_nobody_decided_is_not_served(
     assert caught.value.missing == ["read_authorizer"]
     with Server("http", read_authorizer=allow_all(), **chosen) as whole:  # type: ignore[arg-type]
         assert _make(whole, way)
+
+
+def test_s29_the_error_says_what_was_said_and_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An authorizer that nobody stands by, and knowing who calls."""
+    monkeypatch.delenv("RAXOL_SYNC_REQUIRE_AUTHORIZATION", raising=False)
+    words = 'there is one, without authorizer_source="configured"'
+    with (
+        Server("http", authorizer=allow_all()) as server,
+        pytest.raises(DeploymentError, match=words),
+    ):
+        server.wsgi_app()
+    with Server("http") as server, pytest.raises(DeploymentError, match="authenticate= tells who"):
+        server.wsgi_app(authenticate=lambda environ: "ann")
+
+
+@pytest.mark.parametrize("way", ["wsgi_app", "mount"])
+def test_a_closed_server_says_so(way: str) -> None:
+    """And not that nobody chose its authorizers."""
+    server = Server("http")
+    server.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        _make(server, way)
 
 
 def test_s29_the_gate_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,3 +483,35 @@ def test_the_root_may_be_the_endpoint(server: Server) -> None:
     with pytest.raises(TypeError, match="mount"):
         server.mount("app", require_authorization=False)  # type: ignore[arg-type]
     assert driver_of(server).send("GET", "/").status == 404
+
+
+def test_what_mount_is_given_is_looked_at() -> None:
+    """No application, an option that there is none of, a path that another server has."""
+    with Server("one") as one, Server("two") as two:
+        with pytest.raises(TypeError, match="WSGI application"):
+            one.mount(None, require_authorization=False)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="no option 'require_auth'; it has require_authorizat"):
+            one.mount(lambda environ, start: [], require_auth=False)
+        inner = one.mount(lambda environ, start: [], "/mcp", require_authorization=False)
+        both = two.mount(inner, "/other", require_authorization=False)
+        for path in ("/mcp", "/other"):
+            with pytest.raises(ValueError, match="mounted at"):
+                two.mount(both, path, require_authorization=False)
+
+
+def test_an_application_that_is_mounted_in_itself_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`app.wsgi_app = server.mount(app, ...)` is easily written; it must not recurse for ever."""
+
+    class Framework:
+        def __call__(self, environ: Json, start: Any) -> Any:
+            return self.wsgi_app(environ, start)
+
+        def wsgi_app(self, environ: Json, start: Any) -> Any:
+            return []
+
+    with Server("http") as server:
+        site = Framework()
+        mounted = server.mount(site, require_authorization=False)
+        monkeypatch.setattr(site, "wsgi_app", mounted)
+        with pytest.raises(RuntimeError, match=r"app\.wsgi_app in both places"):
+            site({"PATH_INFO": "/", "REQUEST_METHOD": "GET"}, lambda *args: None)

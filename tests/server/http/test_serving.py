@@ -399,3 +399,28 @@ def test_run_http_ends_when_the_server_is_closed() -> None:
     """From any thread."""
     with program("closes") as (process, _):
         assert rest(process).endswith("ended\n")
+
+
+def test_who_listens_everywhere_is_reached_by_address() -> None:
+    """Under any address, since that is no name that a page could have resolve here; by no name."""
+    with (
+        Server("http") as server,
+        server.start_http("0.0.0.0", 0, require_authorization=False) as service,
+    ):
+        for host, status in (
+            ("192.168.7.9:80", 200),
+            ("[fe80::1]", 200),
+            ("localhost", 200),
+            ("evil.example.com", 421),
+            ("1.2.3.4.example.com", 421),
+        ):
+            connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)
+            body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+            headers = {
+                "Host": host,
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+            }
+            connection.request("POST", "/mcp", body, headers)
+            assert connection.getresponse().status == status, host
+            connection.close()

@@ -187,6 +187,11 @@ class App:
         start_response("200 OK", [])
         return self._noted(b"y" * 65536 for _ in range(10**6))
 
+    def _lumps(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        """Stream large pieces for ever."""
+        start_response("200 OK", [])
+        return self._noted(b"y" * 50_000_000 for _ in range(10**6))
+
     def _stream(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         """An event stream fed by ``feeds``, ended by None or the client's end."""
         host = environ["raxol_sync.host"]

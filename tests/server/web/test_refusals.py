@@ -147,6 +147,20 @@ def test_large_bodies_are_bounded_together() -> None:
             assert third.send(post(b"x" * 120_000)).answer().status == 200
 
 
+def test_bodies_that_come_when_asked_for_are_counted_too() -> None:
+    """Behind "100 Continue" as well."""
+    with serving(App(), max_bodies=130_000) as server, contextlib.ExitStack() as stack:
+        first, second = [stack.enter_context(Raw(server.port)) for _ in range(2)]
+        for raw in (first, second):
+            raw.send(post(b"x" * 120_000, b"Expect: 100-continue")[:-120_000])
+            assert raw.line() + raw.line() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        first.send(b"x" * 119_999)
+        until(lambda: server._ledger._bodies > 65_536)
+        second.send(b"x" * 120_000)
+        assert second.ended()  # the application's read failed
+        assert first.send(b"x").answer().status == 200
+
+
 def _turned_down(raw: Raw) -> bool:
     answer = raw.answer()
     return answer.status == 503 and answer.headers["retry-after"] == "1"

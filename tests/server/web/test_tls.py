@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from raxol_sync.server.web.connection import Connection
+from raxol_sync.server.web.limits import Limits
+from raxol_sync.server.web.parsing import Memory
 from tests.server.web.raw import GET, App, Raw, post, serving, until
 from tests.server.web.test_streams import OPEN, chunk, head
 
@@ -143,3 +147,49 @@ def test_the_end_of_a_connection_is_told(
         assert raw.answer().body == b"x"
         assert raw.sock.recv(1) == b""  # SSLEOFError without it
         assert isinstance(raw.sock, socket.socket)
+
+
+def test_a_connection_that_is_broken_off_never_goes_on_in_plain_text(
+    ours: ssl.SSLContext, theirs: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even for whoever writes to it at that very moment."""
+    plain, outside = socket.socketpair()
+    with contextlib.closing(outside):
+        pair = ours.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        connection = Connection(pair, {}, "here", Limits(), lambda size: True, Memory())
+        outside.settimeout(10)
+        talk = threading.Thread(target=_greet, args=(theirs, outside), daemon=True)
+        talk.start()
+        while not connection.shake():
+            connection.wait(write=False, seconds=10)
+        talk.join(10)
+        shutdown = socket.socket.shutdown
+
+        def write_first(self: socket.socket, how: int) -> None:
+            connection.send(b"a secret")
+            shutdown(self, how)
+
+        monkeypatch.setattr(socket.socket, "shutdown", write_first)
+        connection.abort()
+        monkeypatch.undo()
+        connection.close()
+        received = b""
+        while data := outside.recv(4096):
+            received += data
+        assert received
+        assert b"secret" not in received
+
+
+def _greet(theirs: ssl.SSLContext, sock: socket.socket) -> None:
+    """Do the client's side of a handshake by hand, so that the socket stays readable as it is."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = theirs.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        try:
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            sock.sendall(outgoing.read())
+            incoming.write(sock.recv(65536))
+        else:
+            sock.sendall(outgoing.read())
+            return
