@@ -4,8 +4,7 @@ The tree is flat; the groups say who has to act::
 
     MCPError
       InvalidSpec  InvalidTool  SensitiveToolError  the program was put together wrongly
-      InvalidArguments (also a ValueError)
-      DeploymentError
+      InvalidArguments (also a ValueError)  DeploymentError
       NotReady  ConnectFailed  ConnectionLost       there is no usable peer
       ServerExited  SessionRejected
       Busy  MessageTooLarge  BreakerOpen            a bound of ours was reached
@@ -153,11 +152,8 @@ class ServerExited(MCPError):
         self.stderr = stderr
 
     def __str__(self) -> str:
-        how = "ended" if self.code is None else f"exited with status {self.code}"
-        if self.code is not None and self.code < 0:
-            how = f"was killed by signal {-self.code}"
         tail = f"; its last words on stderr:\n{self.stderr}" if self.stderr else ""
-        return f"the server's process {how}{tail}"
+        return f"the server's process {_ending(self.code, 'ended')}{tail}"
 
 
 class Busy(MCPError):
@@ -264,9 +260,8 @@ class InputRequired(MCPError):
         self.requests = requests
 
     def __str__(self) -> str:
-        kinds = sorted(
-            {str(r.get("method")) for r in self.requests.values() if isinstance(r, dict)}
-        )
+        given = [request for request in self.requests.values() if isinstance(request, dict)]
+        kinds = sorted({str(request.get("method")) for request in given})
         return f"the server asks for input and no handler was given for it: {', '.join(kinds)}"
 
 
@@ -311,15 +306,18 @@ class BreakerOpen(MCPError):
     Attributes:
         origin: scheme, host and port.
         retry_after: in how many seconds the next request has a chance.
+        last: how the last request failed, in words.
     """
 
-    def __init__(self, origin: str, retry_after: float) -> None:
+    def __init__(self, origin: str, retry_after: float, last: str = "") -> None:
         super().__init__(origin)
         self.origin = origin
         self.retry_after = retry_after
+        self.last = last
 
     def __str__(self) -> str:
-        return f"{self.origin} keeps failing; the next attempt is in {self.retry_after:.1f} s"
+        last = f" (last: {self.last})" if self.last else ""
+        return f"{self.origin} keeps failing{last}; the next attempt is in {self.retry_after:.1f} s"
 
 
 class HTTPStatusError(MCPError):
@@ -437,10 +435,12 @@ class ProcessDied(ProcessFailed):
         self.code = code
 
     def __str__(self) -> str:
-        how = "died" if self.code is None else f"exited with status {self.code}"
-        if self.code is not None and self.code < 0:
-            how = f"was killed by signal {-self.code}"
-        return f"the tool's process {how}"
+        return f"the tool's process {_ending(self.code, 'died')}"
+
+
+def _ending(code: int | None, unknown: str) -> str:
+    plain = unknown if code is None else f"exited with status {code}"
+    return f"was killed by signal {-code}" if code is not None and code < 0 else plain
 
 
 class Cancelled(BaseException):

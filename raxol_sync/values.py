@@ -287,7 +287,7 @@ class Status:
         tools: how many tools the cached list holds.
         pending: requests that wait for their answer.
         queued: requests that wait for a place in the window.
-        error: why the session failed last, or ``None``.
+        error: why the session failed last, or that the breaker is open; else ``None``.
     """
 
     name: str

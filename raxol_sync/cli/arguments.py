@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from raxol_sync.cli.failures import UsageError
 
-SERVER_WORDS = "-- COMMAND ARGS... | --config FILE [--server NAME]"
+SERVER_WORDS = "-- COMMAND ARGS... | URL | --config FILE [--server NAME]"
 _OPTIONS = "[--json] [--timeout SECONDS] [--env NAME=VALUE]... [--verbose]"
 ASKING = ("call", "read", "prompt")  # during these a server may ask something
 
@@ -45,6 +46,7 @@ usage: raxol-sync COMMAND ...
   raxol-sync ping | status      -- COMMAND ARGS...
 
 COMMAND ARGS... is what starts the server: python server.py, or npx -y @scope/server.
+URL is where one is served over HTTP: raxol-sync tools http://127.0.0.1:8000/mcp
 Options of one command: raxol-sync COMMAND --help. The version: raxol-sync --version.
 Status: 0, or 1 if the tool or the server said no or could not be reached, or 2 for a wrong usage.
 """
@@ -75,7 +77,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Where:
-    """Which server a command goes to: one of ``command``, ``url`` and ``config``."""
+    """Which server a command goes to: one of ``command``, ``url`` and ``config``.
+
+    ``allow_http``: a URL may be plain http to another machine.
+    """
 
     command: tuple[str, ...] = field(default=(), repr=False)
     url: str | None = field(default=None, repr=False)
@@ -83,6 +88,7 @@ class Where:
     server: str | None = None
     env: dict[str, str] = field(default_factory=dict, repr=False)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    allow_http: bool = False
 
 
 class _Parser(argparse.ArgumentParser):
@@ -111,6 +117,11 @@ def parse(command: str, words: Sequence[str]) -> tuple[Request, Where]:
     if len(program) == 1 and _is_url(program[0]):
         url, program = program[0], ()
     takes_pairs = command in ("call", "prompt")
+    if rest and _lacks_scheme(rest[-1]):
+        raise UsageError(
+            f"{rest[-1]!r} looks like a URL without its scheme: write http:// in front, "
+            "or https:// for another machine"
+        )
     if rest and not takes_pairs:
         raise UsageError(
             f"unexpected {rest[0]!r}; the server's command comes after --, as in: "
@@ -125,7 +136,8 @@ def parse(command: str, words: Sequence[str]) -> tuple[Request, Where]:
         verbose=found.verbose,
         ask=getattr(found, "ask", False),
     )
-    where = Where(program, url, found.config, found.server, _env(found.env), _headers(found.header))
+    variables, headers = _env(found.env), _headers(found.header)
+    where = Where(program, url, found.config, found.server, variables, headers, found.allow_http)
     _check(where, command)
     return request, where
 
@@ -148,6 +160,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     option("--env", action="append", default=[], metavar="NAME=VALUE", help=text)
     text = "a header for a server that is reached by a URL"
     option("--header", action="append", default=[], metavar="NAME:VALUE", help=text)
+    text = "a URL may be plain http to another machine; what is sent can be read on the way"
+    option("--allow-http", action="store_true", help=text)
     option("--config", metavar="FILE", help="a file with mcpServers, as desktop hosts have it")
     option("--server", metavar="NAME", help="which server of the file; left out: its only one")
     if command in ASKING:
@@ -175,16 +189,23 @@ def _check(where: Where, command: str) -> None:
     if sum(given) == 0:
         raise UsageError(
             f"which server? Add its command after --, as in: raxol-sync {command} ... "
-            "-- python server.py; or --config FILE"
+            "-- python server.py; or its URL, as in: http://127.0.0.1:8000/mcp; or --config FILE"
         )
     if where.server is not None and where.config is None:
         raise UsageError("--server names a server of a --config FILE; there is none")
     if where.headers and where.command:
         raise UsageError("--header is for a URL: a command has no headers; it may want --env")
+    if where.allow_http and where.command:
+        raise UsageError("--allow-http is for a URL, and the server is a command")
 
 
 def _is_url(word: str) -> bool:
     return word.lower().startswith(("http://", "https://"))
+
+
+def _lacks_scheme(word: str) -> bool:
+    """Whether a word is a host with a port or a path, and nothing that may be a secret."""
+    return re.fullmatch(r"[\w.-]+:[0-9]{1,5}(/[\w./-]*)?|[\w-]+(\.[\w-]+)+/mcp/?", word) is not None
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

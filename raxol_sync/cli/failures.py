@@ -23,6 +23,9 @@ _SPOKEN = (
     ("; give its full path, or put its folder on PATH (env= replaces the server's PATH)",
      "; give its full path, or install it"),
     ("(cwd=)", "(cwd)"),
+    ("allow_http=True", "--allow-http"),
+    ("check headers= or auth=", "check --header"),
+    ("check url=, which is", "check the URL, which is"),
     ("(max_message_bytes)", "(the limit of a message)"),
 )  # fmt: skip
 _TELLING = re.compile(r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|error)\b")

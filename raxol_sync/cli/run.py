@@ -116,6 +116,8 @@ def _ask(request: Request, where: Where, output: Output) -> int:
         with _connected(Client(options.pop("name"), **options, **_times(request))) as client:
             asking = commands.Asking(client, request, deadline)
             return commands.COMMANDS[request.command](asking, output)
+    except InvalidSpec:  # the words do not describe a server: a wrong usage
+        raise
     except MCPError as error:
         line = describe(
             error,
@@ -138,7 +140,8 @@ def _hint(error: BaseException | None, request: Request) -> str:
 def _options(where: Where) -> dict[str, Any]:
     """Return the arguments of ``Client`` that say which server."""
     if where.url is not None:
-        return {"name": "server", "url": where.url, "headers": where.headers}
+        web = {"headers": where.headers, "allow_http": where.allow_http}
+        return {"name": "server", "url": where.url, **web}
     if where.config is None:
         return {
             "name": "server",
@@ -159,9 +162,11 @@ def _options(where: Where) -> dict[str, Any]:
     if "url" in options:
         if where.env:
             raise UsageError(f"--env is for a command, and server {name} is reached by a URL")
-        return {**options, "name": name, "headers": {**options["headers"], **where.headers}}
-    if where.headers:
-        raise UsageError(f"--header is for a URL, and server {name} is a command")
+        web = {"headers": {**options["headers"], **where.headers}, "allow_http": where.allow_http}
+        return {**options, "name": name, **web}
+    for option, given in (("--header", where.headers), ("--allow-http", where.allow_http)):
+        if given:
+            raise UsageError(f"{option} is for a URL, and server {name} is a command")
     return {**options, "name": name, "env": {**options["env"], **where.env}}
 
 

@@ -84,9 +84,15 @@ def _plan(words: Sequence[str]) -> _Plan:
         option, equals, value = word.partition("=")
         if option in ("--http", "--host"):
             found[option] = value if equals else next(left, "")
-        elif word != ALLOW_ALL:
+        elif option.startswith("-"):
+            if word != ALLOW_ALL:
+                meant = ": the port goes with --http PORT" if option in ("-p", "--port") else ""
+                raise UsageError(
+                    f"serve has no option {option}{meant}; see raxol-sync serve --help"
+                )
+        else:
             rest.append(word)
-    if len(rest) != 1 or rest[0].startswith("-"):
+    if len(rest) != 1:
         raise UsageError(f"serve takes one word: {_HINT}")
     port = None
     if "--http" in found:

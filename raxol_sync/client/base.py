@@ -160,8 +160,9 @@ class ClientBase:
         except NotReady as error:
             if not started or self._session.stopping:  # stop() is final, or a fork: it says so
                 raise
-            reason = f"the server was not ready within {self._init_timeout} s (init_timeout)"
-            last = self._session.status().error
+            reason = f"the server was not ready within {self._init_timeout:g} s (init_timeout)"
+            # What failed says that it could not connect, and so does this.
+            last = (self._session.status().error or "").removeprefix("could not connect: ")
             raise ConnectFailed(f"{reason}: {last}" if last else reason) from error
         finally:
             if not ready:
@@ -190,7 +191,10 @@ class ClientBase:
 
     def _with_tools(self, status: Status) -> Status:
         self._tools.enter(self._session.number)
-        return Status(**{**vars(status), "tools": self._tools.count})
+        plan = self._target.plan
+        # Over HTTP a session may be ready and the origin left alone: calls fail then (row C24).
+        error = status.error or (None if plan is None else plan.guard.problem())
+        return Status(**{**vars(status), "tools": self._tools.count, "error": error})
 
     def _capability(self, name: str, deadline: Deadline) -> Json | None:
         """Return what the server declares of a capability, ``None`` if it does not have it."""

@@ -51,16 +51,17 @@ class Client(ClientBase):
             ``allow_http``: plain http also to other machines; ``block_private``: public addresses
             only; ``retry_rejected``: send a request whose session was rejected once more.
         command: the program to start, which then speaks MCP over its standard streams.
-        args: its arguments; ``env``: variables over an allow-list of this process's (or over all of
-            them with ``inherit_env``); ``cwd``: its folder.
+        args: the program's arguments; ``cwd``: the folder it runs in; ``env``: variables that it
+            gets over some of this process's; ``inherit_env``: it gets all of this process's.
         server: instead of a command, a server object in this process.
         protocol_version: the only revision to speak; left out, it is negotiated.
-        concurrency: ``stateless`` or ``pooled`` (at most ``pool_size`` requests on the wire; pooled
-            ones wait while an HTTP session is re-established), or ``serialized`` (one); what
-            exceeds it waits in a queue of ``queue_limit``; past it: ``Busy``.
-        call_timeout: default deadline of a request; ``init_timeout``: of the handshake;
-            ``probe_timeout``: of the question which era the server speaks.
-        reconnect_delay: before the first retry of a failed connect; it doubles up to 60 s.
+        concurrency: ``stateless`` or ``pooled`` (several requests at once; pooled ones wait while
+            an HTTP session is re-established), or ``serialized`` (one); by default as the era has
+            it; ``pool_size``: how many requests are on the wire at once; ``queue_limit``: how many
+            more wait for their turn; past it: ``Busy``.
+        call_timeout: deadline of a request; ``init_timeout``: of the handshake, and of ``with``;
+            ``probe_timeout``: deadline of the question which era the server speaks.
+        reconnect_delay: time before the first retry of a failed connect; it doubles up to 60 s.
         fail_fast: who waits for the session is told of each failure at once, not after retries.
         client_info: what it tells servers of itself: ``name``, ``version``, ``title``, ``icons``...
         extensions: the protocol extensions that it speaks: their settings by name.
@@ -69,16 +70,17 @@ class Client(ClientBase):
             takes ``url=``, it is also asked to show pages (``schema`` is ``None`` then).
         on_sample: ``(params)``, asks a model: its text, a whole result as a dict, or a
             ``SampleResult``. If it takes ``tools=``, it is also asked with tools.
-        roots: paths or ``file:`` URIs to tell the server, or a callable giving them. These three
-            run on up to 8 threads, may call the client, and are declared only if given.
+        roots: paths or ``file:`` URIs to tell the server, or a callable giving them. It and the
+            two above run on up to 8 threads, may call the client, are declared only if given.
         on_log: ``(level, data, logger)``; ``on_progress``: ``(done, total, message)``;
-            ``on_notification``: ``(method, params)``, every notification. They run on one thread,
-            in order, and may call the client.
+            ``on_notification``: ``(method, params)``, every notification. These three run on one
+            thread, in order, and may call the client.
         telemetry: ``(event, fields)``: sessions, reconnections, requests, the breaker, what calls
             cost.
-        prices: what a tool's call costs; with them, or ``metered=True``, calls need a
-            ``reservation`` that ``reservations`` (a ``ReservationLedger``) knows (row C25).
-        max_tools: how many tools a list may have; ``max_message_bytes``: the size of a message.
+        prices: what a tool's call costs, by name: calls need a ``reservation`` then (row C25);
+            ``metered``: ``True`` meters also without ``prices``, ``False`` not even with them;
+            ``reservations``: a ``ReservationLedger``, which knows the reservations.
+        max_tools: how many tools a list may have; ``max_message_bytes``: the longest message.
 
     Raises:
         InvalidSpec: these do not describe a server. Nothing was started.

@@ -249,7 +249,7 @@ class Exchange:
         if machine.state != "ready" and machine.error is not None and not self._stopping:
             return as_connect_failed(machine.error)
         detail = {
-            "starting": "start() was not called yet, or has only just begun",
+            "starting": "use it as in 'with client:', or call start() and then await_ready()",
             "closed": "the client was stopped, which is final; make another one",
         }
         status = self.status()

@@ -28,8 +28,9 @@ from raxol_sync.client.http_base import (
 )
 from raxol_sync.client.signals import Opened, Rejected
 from raxol_sync.client.transport import OnLost, OnMessage
+from raxol_sync.client.verdicts import forgets
 from raxol_sync.client.web import Answer
-from raxol_sync.errors import ConnectionLost, HTTPStatusError, InvalidResponse, MCPError
+from raxol_sync.errors import ConnectionLost, InvalidResponse, MCPError
 from raxol_sync.protocol.versions import MODERN
 from raxol_sync.protocol.wire import Incoming, Malformed, Response
 
@@ -103,7 +104,8 @@ class HttpTransport(HttpBase):
             answer = self._exchange(job, self._plan.target, {**ACCEPT, **self._headers(job)})
         except (WebError, MCPError) as error:
             if frame.method == "notifications/initialized" and not self._closed:
-                self._on_lost(as_error(error))  # else nobody would know before its time is up
+                # Else nobody would know before its time is up.
+                self._on_lost(as_error(error, self._plan.target.where))
             raise
         if answer.status >= 400:
             self._refused(job, answer, session)
@@ -212,7 +214,8 @@ class HttpTransport(HttpBase):
         if found is not None and frame.id is not None and found.id == frame.id:
             self._take(job, found, answer)
             return
-        if status == 404 and session is not None and frame.method != "initialize":
+        said = None if found is None else found.error
+        if session is not None and frame.method != "initialize" and forgets(status, said):
             self._reject(frame.id, session)
             return
         # To initialize these mean that the server may only speak HTTP+SSE.
@@ -221,7 +224,7 @@ class HttpTransport(HttpBase):
         if found is not None and frame.id is not None and plain:
             self._take(job, found._replace(id=frame.id), answer)
             return
-        error = HTTPStatusError(status)
+        error = self._refusal(status, said)
         if frame.method == "notifications/initialized" and status in FAULTS:
             self._on_lost(error)
         self._fail(job, error)

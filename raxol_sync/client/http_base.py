@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from raxol_sync._deadline import Deadline, now
 from raxol_sync._scheduler import Scheduler
@@ -29,10 +29,12 @@ from raxol_sync.client.signals import Failed, Signal
 from raxol_sync.client.sse import EventReader
 from raxol_sync.client.targets import HttpTarget
 from raxol_sync.client.transport import OnLost
+from raxol_sync.client.verdicts import refusal, seconds_shown
 from raxol_sync.client.web import Answer, Web, WebOptions
 from raxol_sync.errors import (
     ConnectFailed,
     ConnectionLost,
+    HTTPStatusError,
     MCPError,
     RedirectRefused,
 )
@@ -220,7 +222,7 @@ class HttpBase:
                 alarm = self._scheduler.at(now() + limit, job.handle.end)
             self._perform(job)
         except (WebError, MCPError) as error:
-            self._fail(job, as_error(error))
+            self._fail(job, as_error(error, self._plan.target.where))
         except Exception as error:  # the request must have an outcome, and the thread goes on
             _log.exception("! %s: a request over HTTP broke", self._name)
             self._fail(job, ConnectionLost(f"the client failed ({type(error).__name__})"))
@@ -244,6 +246,13 @@ class HttpBase:
         with self._turn:
             self._on_report(report)
 
+    def _refusal(self, status: int, said: Mapping[str, Any] | None = None) -> HTTPStatusError:
+        """Return a status as an exception; ``said``: the JSON-RPC error that came with it."""
+        options = self._plan.options
+        # What an auth object sends is not known here: a server that repeats it must not be told.
+        told = said if options.auth is None else None
+        return refusal(status, self._plan.target, options.headers, told)
+
     # ------------------------------------------------------------ one HTTP exchange
 
     def _exchange(self, job: Job, target: HttpTarget, headers: Mapping[str, str]) -> Answer:
@@ -258,15 +267,18 @@ class HttpBase:
         asks = frame.id is not None and frame.method not in HANDSHAKE and not frame.stream
         ticket = self._plan.guard.admit() if asks else None
         how: How = "nothing"
+        why, begun = "", now()
         try:
             answer = self._post(job, target, headers)
             how = "fault" if answer.status in FAULTS or answer.status >= 500 else "good"
+            why = f"HTTP status {answer.status}"
         except WebError as error:
-            gave_up = job.handle.ended and frame.reason != "timed out"
-            how = "nothing" if gave_up or error.refusal else "fault"
+            late = job.handle.ended and frame.reason == "timed out"
+            how = "nothing" if (job.handle.ended and not late) or error.refusal else "fault"
+            why = f"no answer within {seconds_shown(now() - begun)} s" if late else error.reason
             raise
         finally:  # whatever else is raised: a probe's place must not be lost
-            self._judge(ticket, how)
+            self._judge(ticket, how, why)
         if 300 <= answer.status < 400:
             answer.close()
             raise RedirectRefused(answer.status, _shown(answer.headers.get("Location", "")))
@@ -282,9 +294,9 @@ class HttpBase:
                 raise
         return self._web.send(job.handle, "POST", target, headers, frame.data)
 
-    def _judge(self, ticket: Ticket | None, how: How) -> None:
+    def _judge(self, ticket: Ticket | None, how: How, why: str) -> None:
         guard = self._plan.guard
-        if ticket is not None and guard.report(ticket, how):
+        if ticket is not None and guard.report(ticket, how, why):
             _log.debug("= %s: the breaker of %s: %s", self._name, guard.origin, guard.state())
 
     def _events(self, answer: Answer, *, endless: bool = False) -> EventReader:
@@ -299,13 +311,15 @@ class HttpBase:
         return found
 
 
-def as_error(error: WebError | MCPError) -> MCPError:
-    """Return what a request without a response raises."""
+def as_error(error: WebError | MCPError, where: str) -> MCPError:
+    """Return what a request without a response raises. ``where``: host and port."""
     if isinstance(error, MCPError):
         return error
     if error.refusal is not None:
         return error.refusal
-    return ConnectionLost(error.reason) if error.connected else ConnectFailed(error.reason)
+    if error.connected:
+        return ConnectionLost(error.reason)
+    return ConnectFailed(f"{where}: {error.reason}")
 
 
 def _shown(location: str) -> str:

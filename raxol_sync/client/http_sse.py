@@ -13,7 +13,7 @@ from raxol_sync.client.http_base import ACCEPT, HttpBase, Job, as_error
 from raxol_sync.client.signals import Opened
 from raxol_sync.client.targets import HttpTarget, message_endpoint
 from raxol_sync.client.transport import OnLost, OnMessage
-from raxol_sync.errors import ConnectFailed, ConnectionLost, HTTPStatusError, MCPError
+from raxol_sync.errors import ConnectFailed, ConnectionLost, MCPError
 from raxol_sync.protocol.wire import Response
 
 _EVENTS = "text/event-stream"
@@ -55,7 +55,7 @@ class SseTransport(HttpBase):
         answer = self._exchange(job, self._endpoint, headers)
         if answer.status >= 400:
             answer.close()
-            raise HTTPStatusError(answer.status)
+            raise self._refusal(answer.status)
         answer.drain()  # what it says is not looked at
         if job.frame.method == "notifications/initialized":
             self._report(Opened(True))
@@ -66,7 +66,7 @@ class SseTransport(HttpBase):
         try:
             self._read(handle)
         except (WebError, MCPError) as error:
-            problem = as_error(error)
+            problem = as_error(error, self._plan.target.where)
         with self._lock:
             self._handles.discard(handle)
             closed = self._closed
@@ -78,7 +78,7 @@ class SseTransport(HttpBase):
         if answer.status != 200 or answer.kind != _EVENTS:
             answer.close()
             if answer.status != 200:
-                raise HTTPStatusError(answer.status)
+                raise self._refusal(answer.status)
             raise ConnectFailed("the server offers neither Streamable HTTP nor HTTP+SSE")
         try:
             for event in self._events(answer, endless=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,11 @@ from raxol_sync.client.effects import Entry
 from raxol_sync.client.metering import Holding
 from raxol_sync.client.results import fresh
 from raxol_sync.client.transport import Transport
-from raxol_sync.errors import BreakerOpen, Busy, ConnectFailed, NotReady
+from raxol_sync.errors import BreakerOpen, Busy, ConnectFailed, NotReady, ServerExited
+
+_log = logging.getLogger("raxol_sync.client")
+
+MAX_WORDS = 500  # characters of a failure that are logged
 
 
 class Link:
@@ -20,6 +25,34 @@ class Link:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.restart: str | None = None  # it is over: connect anew at once, and begin like this
+
+
+class Herald:
+    """Logs why there is no session, once until the reason is another (row C15). For one thread."""
+
+    def __init__(self, name: str, where: str) -> None:
+        """``name``: the client's; ``where``: host and port of its server, if it has them."""
+        self._name = name
+        self._where = where
+        self._told = ""  # since a session was ready
+
+    def located(self, words: str) -> str:
+        """Return words with host and port in front, where they are not in them."""
+        return words if self._where in words else f"{self._where}: {words}"
+
+    def failed(self, error: BaseException | None) -> None:
+        """Take a failure after which the client connects again."""
+        if isinstance(error, ServerExited):
+            error = ServerExited(error.code)  # what it wrote to stderr is not ours to log
+        words = self.located(str(error))[:MAX_WORDS]
+        words = "".join(char if char.isprintable() else " " for char in words)  # a peer's, in part
+        if words != self._told:
+            self._told = words
+            _log.warning("! %s: %s; trying again until stop()", self._name, words)
+
+    def ready(self) -> None:
+        """There is a session: the next failure is news."""
+        self._told = ""
 
 
 def check_process(process: int) -> None:

@@ -22,7 +22,7 @@ from raxol_sync.client.backoff import Backoff
 from raxol_sync.client.effects import Effect, Send, Settle
 from raxol_sync.client.exchange import Exchange
 from raxol_sync.client.handlers import Handlers
-from raxol_sync.client.link import Link, check_process
+from raxol_sync.client.link import Herald, Link, check_process
 from raxol_sync.client.machine import Machine, Opening
 from raxol_sync.client.transport import Transport
 from raxol_sync.client.verdicts import is_terminal
@@ -73,6 +73,7 @@ class Session(Exchange):
         reconnect_delay: float = 1.0,
         fail_fast: bool = False,
         telemetry: Sink | None = None,
+        where: str = "",
     ) -> None:
         """Nothing is started yet.
 
@@ -82,6 +83,7 @@ class Session(Exchange):
             reconnect_delay: seconds before the first retry of a failed connect.
             fail_fast: nobody who waits for the session waits for retries.
             telemetry: told when a session is ready and when it has ended.
+            where: host and port of the server, if it has them.
         """
         super().__init__(name, machine, handlers, concurrency=concurrency, max_bytes=max_bytes)
         self._connect = connect
@@ -89,6 +91,7 @@ class Session(Exchange):
         self._init_timeout = init_timeout
         self._probe_timeout = probe_timeout
         self._fail_fast = fail_fast
+        self._herald = Herald(name, where)
         self._telemetry = Telemetry(telemetry, f"raxol-sync-{name}-telemetry")
         self._terminal = False  # there will be no session; guarded by _lock
         self._closing = threading.Event()  # ends the wait for a retry
@@ -218,6 +221,8 @@ class Session(Exchange):
                 self._changed.notify_all()
             if over:
                 return
+            if self._machine.sessions or not self._fail_fast:  # else it was raised
+                self._herald.failed(self._machine.error)
             if self._telemetry.on:
                 attempt, delay = self._backoff.attempts + 1, self._backoff.next_delay()
                 self._telemetry.emit(
@@ -295,6 +300,7 @@ class Session(Exchange):
         while (due := self._due(link, deadline, probe, ready)) is not None:
             if due == "ready":
                 ready, since = True, since or now()
+                self._herald.ready()
                 status = self.status()
                 self._telemetry.emit(
                     "session_ready",
@@ -312,7 +318,7 @@ class Session(Exchange):
                 self._act(link, self._machine.silence)
             else:
                 waited = f"no answer to the handshake within {deadline.seconds:g} s (init_timeout)"
-                self._fail(link, ConnectFailed(waited))
+                self._fail(link, ConnectFailed(self._herald.located(waited)))
         if since is None and self._stopping and self._machine.agreement is not None:
             # It was stopped so soon after that this thread has not seen it ready.
             self._memory.worked(opening, self._machine.era, again)

@@ -28,6 +28,12 @@ def check_target(name: str, command: object, server: object, url: object = None)
     """Exactly one of ``command``, ``url`` and ``server`` says what to connect to."""
     named = (("command", command), ("url", url), ("server", server))
     given = [word for word, value in named if value is not None]
+    if not given and name.lower().startswith(("http://", "https://")):
+        # Not told: a URL may hold secrets.
+        raise InvalidSpec(
+            "a client needs a name before its server, and this one looks like a URL: write "
+            "Client('any name', url=...)"
+        )
     if len(given) != 1:
         found = " and ".join(f"{word}=" for word in given) or "none"
         raise InvalidSpec(

@@ -52,10 +52,14 @@ class HttpTarget(NamedTuple):
     authorization: str | None = None
 
     @property
+    def where(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def origin(self) -> str:
         """Scheme, host and port: what has a breaker and an era."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{self.where}"
 
     @property
     def shown(self) -> str:

@@ -81,7 +81,8 @@ def _find(value: object, path: str, above: tuple[int, ...]) -> tuple[str, str] |
         return None
     if not isinstance(value, (dict, list, tuple)):
         name = type(value).__name__
-        return path, f"a {name} cannot be written as JSON: {_REMEDIES.get(name, _CONVERT)}"
+        remedy = _REMEDIES.get(name, _CONVERT)
+        return path, f"a value of type {name} cannot be written as JSON: {remedy}"
     if id(value) in above:
         return path, "it contains itself"
     if len(above) >= _DEEPEST:
@@ -103,7 +104,7 @@ def _find_in_dict(
         if not isinstance(key, str):
             if key is None or isinstance(key, (bool, int, float)):
                 continue
-            return path, f"a key is a {type(key).__name__}: the keys of a dict must be strings"
+            return path, f"a key has type {type(key).__name__}: keys of a dict must be strings"
         below = f"{path}.{_shown(key)}" if path else _shown(key)
         found = _lone(key, path) or _find(item, below, inner)
         if found is not None:

@@ -185,6 +185,7 @@ def session(
         reconnect_delay=bounds.reconnect_delay,
         fail_fast=bounds.fail_fast,
         telemetry=telemetry,
+        where="" if goal.plan is None else goal.plan.target.where,
     )
     if goal.plan is not None and telemetry is not None:
         goal.plan.guard.on_change = made.tell_breaker

@@ -1,9 +1,10 @@
 """Compare raxol_sync's server over HTTP with the official SDK 2.x under uvicorn, in one run.
 
-    python tests/benchmarks/compare_http.py --peer DIR/mcp2/bin/python
+    python -m tests.benchmarks.compare_http --peer DIR/mcp2/bin/python
 
-Both servers run at once and are asked in turns, and who goes first changes from round to round. A
-figure is the median of the rounds; a ratio is the median of the rounds' own ratios. The load comes
+With `--granian DIR/hosts/bin/granian` ours is measured under granian as well. The servers that are
+compared run at once and are asked in turns, and who goes first changes from round to round. All
+figures are medians of the rounds; a ratio is the median of the rounds' own ratios. The load comes
 from bare sockets and one selector: no client library is measured. Both speak 2026-07-28, where
 each answers an echo with plain JSON.
 """
@@ -17,17 +18,15 @@ import json
 import os
 import selectors
 import socket
-import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+from tests.benchmarks.compare import HERE, ROOT, row
+
 MODERN = "2026-07-28"
 ROUNDS, SECONDS, STREAMS = 7, 1.0, 500
 BLOCKING, BLOCKING_MS = 64, 500
@@ -43,6 +42,14 @@ class Side:
     program: str
     port: int = 0
     pid: int = 0
+
+    def command(self) -> list[str]:
+        """How it is started."""
+        if self.program == "granian":
+            threads = ["--blocking-threads", "32", "--no-log", "--no-ws"]
+            app = "tests.benchmarks.app_ours:app"
+            return [self.python, "--interface", "wsgi", *threads, "--port", str(self.port), app]
+        return [self.python, str(HERE / self.program), str(self.port)]
 
 
 def request(method: str, named: str = "", **params: object) -> bytes:
@@ -151,7 +158,8 @@ def running(side: Side) -> Iterator[None]:
     """The side's server as a process, ready for calls."""
     side.port = free_port()
     process = subprocess.Popen(
-        [side.python, str(HERE / side.program), str(side.port)],
+        side.command(),
+        cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -169,8 +177,12 @@ def running(side: Side) -> Iterator[None]:
                 time.sleep(0.1)
         yield
     finally:
-        process.kill()
-        process.wait()
+        process.terminate()  # granian's workers end with it
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def answered(body: bytes) -> None:
@@ -246,21 +258,12 @@ def rounds(sides: list[Side], count: int, measure: object, *args: object) -> lis
     return figures
 
 
-def row(title: str, unit: str, figures: list[list[float]], more_is_better: bool, aim: str) -> None:
-    """Print one line of the table: both medians, and how many times better ours is."""
-    ours, theirs = figures
-    ratios = [a / b if more_is_better else b / a for a, b in zip(ours, theirs, strict=True)]
-    cells = [f"{statistics.median(side):>10,.1f}" for side in (ours, theirs)]
-    better = f"{statistics.median(ratios):.1f}"
-    spread = f"({min(ratios):.1f}-{max(ratios):.1f})"
-    print(f"{title:<38} {unit:<8} {cells[0]} {cells[1]} {better:>8} {spread:<13} {aim}", flush=True)
-
-
 def main() -> None:
     """Measure everything and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", required=True, help="the python that has mcp 2.x")
     parser.add_argument("--ours", default=sys.executable, help="the python that runs raxol_sync")
+    parser.add_argument("--granian", help="the granian that finds raxol_sync's dependencies")
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
     sides = [
@@ -282,6 +285,12 @@ def main() -> None:
             figures = [[each[index] for each in side] for side in streams]
             aim = "below 100 MB" if index == 0 else ""
             row(f"{what} with 500 open streams", unit, figures, index == 1, aim)
+    if options.granian:
+        hosted = [Side("granian", options.granian, "granian"), sides[1]]
+        with running(hosted[0]), running(hosted[1]):
+            for clients in (1, 16):
+                rates = rounds(hosted, ROUNDS, echo_rate, clients)
+                row(f"... under granian, {clients} connections", "calls/s", rates, True, "6 times")
 
 
 if __name__ == "__main__":

@@ -67,12 +67,12 @@ FAULTS: dict[str, tuple[list[str], str, dict[str, str]]] = {
     ),
     "a URL where nobody listens": (
         ["http://127.0.0.1:9/mcp", "--header", "authorization: Bearer hidden"],
-        "could not connect: connection refused",
+        "could not connect: 127.0.0.1:9: connection refused",
         {},
     ),
     "a URL after the dashes": (
         ["--", "http://127.0.0.1:9/mcp"],
-        "could not connect: connection refused",
+        "could not connect: 127.0.0.1:9: connection refused",
         {},
     ),
 }
@@ -160,7 +160,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "no server": (
         ["tools"],
         "which server? Add its command after --, as in: raxol-sync tools ... -- python server.py; "
-        "or --config FILE",
+        "or its URL, as in: http://127.0.0.1:8000/mcp; or --config FILE",
     ),
     "nothing after the dashes": (
         ["ping", "--"],
@@ -170,6 +170,25 @@ USAGE: dict[str, tuple[list[str], str]] = {
         ["tools", "python", "server.py"],
         "unexpected 'python'; the server's command comes after --, as in: "
         "raxol-sync tools -- python server.py",
+    ),
+    "a URL without its scheme": (
+        ["tools", "127.0.0.1:8123/mcp"],
+        "'127.0.0.1:8123/mcp' looks like a URL without its scheme: write http:// in front, "
+        "or https:// for another machine",
+    ),
+    "a URL without its scheme after pairs": (
+        ["call", "add", "a=1", "mcp.example.com/mcp"],
+        "'mcp.example.com/mcp' looks like a URL without its scheme: write http:// in front, "
+        "or https:// for another machine",
+    ),
+    "plain http to another machine": (
+        ["tools", "http://far.example/mcp"],
+        "far.example may not be dialled: plain http goes to this machine only: use https or "
+        "--allow-http",
+    ),
+    "plain http for a command": (
+        ["ping", "--allow-http", *odd("good")],
+        "--allow-http is for a URL, and the server is a command",
     ),
     "a word that is no pair": (
         ["call", "add", "a", *odd("good")],
@@ -255,7 +274,7 @@ CONFIG_CASES: dict[str, tuple[list[str], int, str]] = {
     "a URL": (
         ["--server", "remote"],
         1,
-        "could not connect: connection refused",
+        "could not connect: 127.0.0.1:9: connection refused",
     ),
     "neither command nor URL": (
         ["--server", "odd"],

@@ -44,3 +44,34 @@ def test_the_status_of_a_url(server: Hostile) -> None:
     found = run("status", server.url)
     assert found.returncode == 0, found.stderr
     assert ("2026-07-28" in found.stdout) or ("2025-11-25" in found.stdout)
+
+
+def test_allow_http_is_taken(server: Hostile) -> None:
+    """With a URL, for machines other than this one."""
+    found = run("tools", "--allow-http", server.url)
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "line"),
+    [
+        (401, "HTTP status 401: check --header"),
+        (404, "HTTP status 404: check the URL, which is {url}: its path is usually /mcp"),
+    ],
+)
+def test_a_refusal_says_what_to_check(status: int, line: str) -> None:
+    """In the words of the command line, and in one line."""
+    server = Hostile(lambda seen, conn: conn.reply(status))
+    url = server.url.removesuffix("/mcp") + "/wrong"
+    found = run("tools", url)
+    server.close()
+    text = f"could not connect: the server answered with {line.format(url=url)}"
+    assert (found.returncode, found.stderr) == (1, f"raxol-sync: {text}\n")
+
+
+def test_the_help_tells_of_urls() -> None:
+    """That of all commands, and of one."""
+    assert "raxol-sync tools http://127.0.0.1:8000/mcp" in run("--help").stdout
+    one = run("call", "--help").stdout
+    assert "| URL |" in " ".join(one.split())
+    assert "--allow-http" in one

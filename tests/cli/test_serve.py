@@ -71,6 +71,16 @@ CASES: dict[str, tuple[list[str], int, str]] = {
     "no word": ([], 2, f"serve takes one word: {WHERE[2:]}"),
     "two words": (["a", "b"], 2, f"serve takes one word: {WHERE[2:]}"),
     "an option": (["--http"], 2, f"serve takes one word: {WHERE[2:]}"),
+    "an unknown option": (
+        ["mine.py", "--port", "1"],
+        2,
+        "serve has no option --port: the port goes with --http PORT; see raxol-sync serve --help",
+    ),
+    "another unknown option": (
+        ["mine.py", "--loud=1"],
+        2,
+        "serve has no option --loud; see raxol-sync serve --help",
+    ),
     "no file": (["no.py"], 2, f"there is no file no.py{WHERE}"),
     "no module": (["no_such"], 2, f"there is no module no_such here{WHERE}"),
     "no module in a package": (["os.no"], 2, f"there is no module os.no here{WHERE}"),

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import re
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from raxol_sync import errors, telemetry
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "raxol_sync"
 MARKED = re.compile(r"<!-- table: (?P<name>[\w. ]+) -->\n(?P<text>.*?)<!-- end -->\n", re.S)
+ROWS = re.compile(r"\s*\((?:rows? )?[SC]\d\d(?:(?:, | and | to )[SC]\d\d)*\)")
 LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier")
 
 
@@ -45,11 +46,15 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def plain(text: str) -> str:
+    """Words of the code's on one line, as Markdown; without the rows, which are for our own use."""
+    return ROWS.sub("", " ".join(text.split())).replace("``", "`").replace("|", r"\|")
+
+
 def sentence(text: str | None) -> str:
-    """The first sentence of a docstring, on one line, as Markdown."""
-    first = " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
-    first = re.split(r"(?<=[a-z)`\]])\. ", first)[0].rstrip(".:") + "."
-    return first.replace("``", "`").replace("|", r"\|")
+    """The first sentence of a docstring, as ``plain`` has it."""
+    first = plain(inspect.cleandoc(text or "").split("\n\n")[0])
+    return re.split(r"(?<=[a-z)`\]])\. ", first)[0].rstrip(".:") + "."
 
 
 def signature(function: Callable[..., Any]) -> str:
@@ -172,9 +177,8 @@ def constants(_: str) -> str:
                 name = node.targets[0].id
                 value = getattr(loaded, name)
                 if name.isupper() and name[0] != "_" and type(value) in (int, float):
-                    meaning = said.get(node.lineno, "").replace("|", r"\|")
                     number = f"`{value:,}`".replace(",", " ")
-                    yield [f"`{module}.{name}`", number, meaning.replace("``", "`")]
+                    yield [f"`{module}.{name}`", number, plain(said.get(node.lineno, ""))]
 
     return table(["bound", "value", "unit, and what for"], rows())
 
@@ -198,27 +202,42 @@ def statuses(_: str) -> str:
 
 
 def arguments(name: str) -> str:
-    """The arguments of a method of ``Server``, as its docstring has them."""
+    """The arguments of a class, or of a method of ``Server``, as its docstring has them."""
 
     def rows() -> Iterator[list[str]]:
-        method = getattr(raxol_sync.Server, name)
-        text = inspect.cleandoc(method.__doc__ or "")
-        section = text.partition("Args:\n")[2].partition("\n\n")[0]
-        said = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.M))
-        for parameter in list(inspect.signature(method).parameters.values())[1:]:
-            if parameter.kind is parameter.VAR_KEYWORD:
-                words = " ".join(said[parameter.name].split()).replace("``", "`")
-                yield [f"`**{parameter.name}`", "", words]
+        called = getattr(raxol_sync, name, None) or getattr(raxol_sync.Server, name)
+        parameters = inspect.signature(called).parameters
+        said = _said(inspect.getdoc(called) or "", parameters)
+        for parameter in parameters.values():
+            if parameter.name == "self":
                 continue
-            words = " ".join(said[parameter.name].split()).replace("``", "`")
-            default = str(parameter.default)
-            if type(parameter.default) in (int, float):
-                default = f"{parameter.default:,}".replace(",", " ")
+            if parameter.kind is parameter.VAR_KEYWORD:
+                yield [f"`**{parameter.name}`", "", said[parameter.name]]
+                continue
+            default = f"`{parameter.default}`"
+            if parameter.default is parameter.empty:
+                default = "needed"
+            elif type(parameter.default) in (int, float):
+                default = f"`{parameter.default:,}`".replace(",", " ")
             elif isinstance(parameter.default, str):
-                default = repr(parameter.default)
-            yield [f"`{parameter.name}`", f"`{default}`", words.replace("|", r"\|")]
+                default = f"`{parameter.default!r}`"
+            yield [f"`{parameter.name}`", default, said[parameter.name]]
 
     return table(["argument", "default", "what it is"], rows())
+
+
+def _said(text: str, names: Iterable[str]) -> dict[str, str]:
+    """What the ``Args`` of a docstring say of each name.
+
+    A name begins a line, or stands in an entry as ``name`` with a colon.
+    """
+    section = text.partition("Args:\n")[2].partition("\n\n")[0]
+    either = "|".join(names)
+    parts = re.split(rf"^    ({either}): |``({either})``:\s", section, flags=re.M)
+    said = {}
+    for first, second, words in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        said[first or second] = plain(words).rstrip(";. ") + "."
+    return said
 
 
 # ---------------------------------------------------------------- threads

@@ -102,18 +102,28 @@ def test_what_a_page_shows_serves(command: Command, peers: Peers, tmp_path: Path
                 assert client.call_tool("add", {"a": 2, "b": 3}).text == "5"
 
 
-@pytest.mark.parametrize("page", ["gunicorn", "waitress"])
-def test_hooks_end_streams(page: str, peers: Peers, tmp_path: Path) -> None:
+HOOKS = [
+    ("gunicorn", "--config gunicorn.conf.py --bind"),
+    ("waitress", "serve.py"),
+    ("flask", "app:app"),
+    ("flask", "proxied:app"),
+]
+
+
+@pytest.mark.parametrize(("page", "words"), HOOKS)
+def test_hooks_end_streams(page: str, words: str, peers: Peers, tmp_path: Path) -> None:
     """A listener is told of the end, and stopping takes no time-out."""
-    choice = {"gunicorn": 0, "waitress": -1}[page]
-    command = [command for command in COMMANDS if command.page == page][choice]
-    host = Host(f"{page}-hook", "", (), stop_seconds=8.0)
+    found = [each for each in COMMANDS if each.page == page and words in each.text]
+    command = next(each for each in found if "--workers" not in each.text)
+    host = Host(f"{page}-hook", "", (), mounted=page == "flask", stop_seconds=8.0)
     with shown(command, host, peers, tmp_path) as served:
-        stream = served.talk.open("subscriptions/listen", {"notifications": {}})
+        headers = _headers(served.talk, command.header)
+        stream = served.talk.open("subscriptions/listen", {"notifications": {}}, headers=headers)
         with contextlib.closing(stream):
             stream.next()
             served.stop()
             assert stream.next()["result"]["resultType"] == "complete"
+        assert "Traceback" not in served.log.read_text(encoding="utf-8")
 
 
 def test_every_page_about_a_host_has_a_command() -> None:

@@ -37,7 +37,8 @@ SERVERS = [
 ]
 STREAMING = [case for case in SERVERS if case[1] != "json"]
 # Those with sessions; node's answers 400 where the specification wants 404.
-FORGETTING = [case for case in SERVERS if case[4] == LEGACY and case[1] in ("streamable", "json")]
+SESSIONS = ("streamable", "json", "streamableHttp")
+FORGETTING = [case for case in SERVERS if case[4] == LEGACY and case[1] in SESSIONS]
 # Each waits for seconds, so one of a kind: uvicorn's two, and node's.
 CLOSING = [case for case in SERVERS if case[1].startswith("streamable") and case[3] is None]
 

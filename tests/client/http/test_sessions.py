@@ -270,6 +270,25 @@ def test_c17_a_rejected_session_is_established_anew(connect: Connect, host: Host
     assert "mcp-session-id" not in server.of("initialize")[1].headers
 
 
+def test_c17_servers_that_say_it_with_400_are_understood(connect: Connect, host: Host) -> None:
+    """As the TypeScript SDK's example does; other answers of 400 stay what they are."""
+    polite = Polite("legacy")
+    words = "Bad Request: No valid session ID provided"
+    wrong = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": words}}
+    other = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Bad Request"}}
+    server = host(polite)
+    with connect(server) as client:
+        polite.on["tools/call"] = lambda seen, conn: conn.json(wrong, 400)
+        with pytest.raises(SessionRejected):
+            client.call_tool("echo")
+        del polite.on["tools/call"]
+        assert said(client) == "x"
+        polite.on["tools/call"] = lambda seen, conn: conn.json(other, 400)
+        with pytest.raises(RPCError):
+            client.call_tool("echo")
+    assert len(server.of("initialize")) == 2
+
+
 def test_c17_many_rejections_are_one_handshake(connect: Connect, host: Host) -> None:
     """Eight requests are rejected together; calls made meanwhile wait, as the session is pooled."""
     polite = Polite("legacy")

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 from raxol_sync import Context, Server
 from tests.server.helpers import call, gated, req
 from tests.server.http.driver import Driver, driver_of, in_thread
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
-
-
-@pytest.fixture
-def http(server: Server) -> Driver:
-    @server.tool
-    def echo(text: str) -> str:
-        return text
-
-    return driver_of(server)
 
 
 def test_s24_each_request_has_a_connection_of_its_own(server: Server, http: Driver) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from raxol_sync import ALLOW, Ask, Context, Server
-from raxol_sync.server.http import exchange, streams
+from raxol_sync.server.http import streams
 from tests.server.helpers import (
     WAIT,
     Gate,
@@ -19,33 +18,10 @@ from tests.server.helpers import (
     initialize,
     note,
     req,
-    steps,
 )
 from tests.server.http.driver import BOTH, Driver, Host, Json, driver_of, in_thread
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
-
-
-@pytest.fixture
-def http(server: Server) -> Driver:
-    @server.tool
-    def echo(text: str) -> str:
-        return text
-
-    steps(server)
-    return driver_of(server)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer becomes a stream at once."""
-    monkeypatch.setattr(exchange, "SILENT", 0.03)
 
 
 # ---------------------------------------------------------------- statuses

@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from raxol_sync import Server
-from raxol_sync.server.http import exchange
-from tests.server.helpers import SUBSCRIPTION, eventually, gated, steps
+from tests.server.helpers import SUBSCRIPTION, eventually, gated
 from tests.server.http.driver import Driver, Host, Json, driver_of, in_thread
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
-
-
-@pytest.fixture
-def http(server: Server) -> Driver:
-    @server.tool
-    def echo(text: str) -> str:
-        return text
-
-    steps(server)
-    return driver_of(server)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer becomes a stream at once."""
-    monkeypatch.setattr(exchange, "SILENT", 0.03)
 
 
 def test_a_listen_is_a_stream_of_what_it_asked_for(server: Server, http: Driver) -> None:

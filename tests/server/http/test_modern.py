@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from raxol_sync import Context, RPCError, Server, ToolError
 from raxol_sync.server.channel import Channel, Reader
 from raxol_sync.server.http import exchange
-from tests.server.helpers import LOG_LEVEL, WAIT, Gate, eventually, gated, steps
+from tests.server.helpers import LOG_LEVEL, WAIT, Gate, eventually, gated
 from tests.server.http.driver import Driver, Host, Json, driver_of, in_thread
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
-
-
-@pytest.fixture
-def http(server: Server) -> Driver:
-    @server.tool
-    def echo(text: str) -> str:
-        return text
-
-    steps(server)
-    return driver_of(server)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer becomes a stream at once."""
-    monkeypatch.setattr(exchange, "SILENT", 0.03)
 
 
 def test_a_call_is_answered_with_plain_json(http: Driver) -> None:

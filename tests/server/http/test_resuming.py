@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,12 +11,6 @@ from raxol_sync.server import channel
 from raxol_sync.server.http import exchange, sessions, store
 from tests.server.helpers import WAIT, Gate, call, eventually, gated, req, steps
 from tests.server.http.driver import Driver, Host, driver_of, in_thread
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
 
 
 @pytest.fixture

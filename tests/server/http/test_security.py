@@ -6,7 +6,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -25,13 +25,6 @@ from raxol_sync import (
 from raxol_sync.policy import AuthorizationContext
 from tests.server.helpers import call, initialize, req
 from tests.server.http.driver import Driver, Json, driver_of
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
-
 
 # ---------------------------------------------------------------- DNS rebinding
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from raxol_sync import Context, Server
@@ -16,33 +14,10 @@ from tests.server.helpers import (
     initialize,
     note,
     req,
-    steps,
 )
 from tests.server.http.driver import Driver, driver_of, in_thread
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server("http") as server:
-        yield server
-
-
-@pytest.fixture
-def http(server: Server) -> Driver:
-    @server.tool
-    def echo(text: str) -> str:
-        return text
-
-    steps(server)
-    return driver_of(server)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer becomes a stream at once."""
-    monkeypatch.setattr(exchange, "SILENT", 0.03)
 
 
 # ---------------------------------------------------------------- sessions
