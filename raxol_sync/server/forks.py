@@ -15,19 +15,19 @@ FORKED = (
     "it first, in the child (gunicorn: without --preload, or in post_fork)"
 )
 
-_told: set[weakref.WeakMethod[Callable[[], None]]] = set()
+# The objects, and the function that each wants called. Not of ``WeakMethod``: its callback fails
+# where both die while the interpreter ends.
+_told: weakref.WeakKeyDictionary[object, Callable[..., None]] = weakref.WeakKeyDictionary()
 
 
 def on_fork(method: Callable[[], None]) -> None:
     """Have a bound method called in each child of this process, as long as its object lives."""
-    _told.add(weakref.WeakMethod(method, _told.discard))
+    _told[method.__self__] = method.__func__  # type: ignore[attr-defined]  # it is bound
 
 
 def _tell() -> None:
-    for known in list(_told):
-        method = known()
-        if method is not None:
-            method()
+    for known, function in list(_told.items()):
+        function(known)
 
 
 if hasattr(os, "register_at_fork"):  # elsewhere there is no fork
