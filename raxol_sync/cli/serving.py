@@ -19,13 +19,15 @@ from raxol_sync.cli.printing import Output
 from raxol_sync.errors import SensitiveToolError
 from raxol_sync.server.server import Server
 
-USAGE = """usage: raxol-sync serve MODULE_OR_FILE[:SERVER] [--http PORT [--host HOST]] [--allow-all]
+USAGE = """usage: raxol-sync serve MODULE_OR_FILE[:SERVER] [--http PORT [OPTIONS]] [--allow-all]
 
 Serve it over stdio until stdin ends; with --http, over HTTP until Ctrl-C.
 
   --http PORT  serve http://127.0.0.1:PORT/mcp, with a line for each request on stderr;
                0 takes a free port
   --host HOST  listen there, and not on this machine's own address only
+  --allowed-host NAME
+               also serve requests for that name, such as mcp.example.com; may be repeated
   --allow-all  let everybody do everything, where the server has no authorizers of its own;
                without it a server with sensitive tools and no authorizer is not served, and
                none without authorizers over HTTP"""
@@ -55,7 +57,7 @@ def serve(words: Sequence[str], output: Output) -> int:
             f"sensitive tools need an authorizer: {names}; give the server one, or add {ALLOW_ALL}"
         ) from error
     if plan.port is not None:
-        _serve_http(server, plan.host, plan.port, everybody=plan.allow_all)
+        _serve_http(server, plan, plan.port)
         return 0
     if sys.stdin is not None and sys.stdin.isatty():
         output.error(
@@ -68,22 +70,26 @@ def serve(words: Sequence[str], output: Output) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What the words of the command say. ``port``: serve HTTP there."""
+    """What the words of the command say. ``port``: serve HTTP there, for ``names`` as well."""
 
     spec: str
     port: int | None
     host: str
+    names: list[str]
     allow_all: bool
 
 
 def _plan(words: Sequence[str]) -> _Plan:
     found: dict[str, str] = {}
     rest: list[str] = []
+    names: list[str] = []
     left = iter(words)
     for word in left:
         option, equals, value = word.partition("=")
         if option in ("--http", "--host"):
             found[option] = value if equals else next(left, "")
+        elif option == "--allowed-host":
+            names.append(value if equals else next(left, ""))
         elif option.startswith("-"):
             if word != ALLOW_ALL:
                 meant = ": the port goes with --http PORT" if option in ("-p", "--port") else ""
@@ -100,16 +106,27 @@ def _plan(words: Sequence[str]) -> _Plan:
         if not re.fullmatch("[0-9]{1,5}", number) or int(number) > 65535:
             raise UsageError("--http takes a port, as in: --http 8000")
         port = int(number)
-    elif "--host" in found:
-        raise UsageError("--host is for --http PORT, which is missing")
-    return _Plan(rest[0], port, found.get("--host", "127.0.0.1"), ALLOW_ALL in words)
+    elif "--host" in found or names:
+        option = "--host" if "--host" in found else "--allowed-host"
+        raise UsageError(f"{option} is for --http PORT, which is missing")
+    return _Plan(rest[0], port, found.get("--host", "127.0.0.1"), names, ALLOW_ALL in words)
 
 
-def _serve_http(server: Server, host: str, port: int, *, everybody: bool) -> None:
+def _serve_http(server: Server, plan: _Plan, port: int) -> None:
     from raxol_sync.server.http.deployment import DeploymentError
+    from raxol_sync.server.http.guard import LOOPBACK
+    from raxol_sync.server.http.serving import names_of
 
+    host = plan.host
     try:
-        server.run_http(host, port, require_authorization=False if everybody else None)
+        server.run_http(
+            host,
+            port,
+            require_authorization=False if plan.allow_all else None,
+            allowed_hosts=[*LOOPBACK, *names_of(host), *plan.names],
+        )
+    except ValueError as error:  # a name that is none
+        raise UsageError(str(error).replace("allowed_hosts", "--allowed-host")) from error
     except DeploymentError as error:
         needs = " and ".join(f"{'an' if name[0] == 'a' else 'a'} {name}" for name in error.missing)
         raise Failure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import signal
 import subprocess
@@ -291,6 +292,18 @@ def test_serve_over_http(words: list[str], tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+def test_serve_over_http_by_another_name(tmp_path: Path) -> None:
+    """That was allowed; no other."""
+    write(tmp_path, "mine.py", SERVER.replace('print("loud while it is imported")', ""))
+    with served_http(tmp_path, "--allow-all", "--allowed-host", "mcp.example.com") as (_, url):
+        port = int(url.split(":")[2].split("/")[0])
+        for name, status in (("mcp.example.com", 405), ("localhost", 405), ("example.com", 421)):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            connection.request("PUT", "/mcp", headers={"Host": name})
+            assert connection.getresponse().status == status
+            connection.close()
+
+
 def test_serve_over_http_with_a_taken_port(tmp_path: Path) -> None:
     """One line with the address and the reason."""
     write(tmp_path, "mine.py", SERVER.replace('print("loud while it is imported")', ""))
@@ -306,6 +319,16 @@ WRONG_HTTP: dict[str, tuple[list[str], int, str]] = {
     "a port that is none": (["mine", "--http=x"], 2, "--http takes a port, as in: --http 8000"),
     "a port too high": (["mine", "--http", "65536"], 2, "--http takes a port, as in: --http 8000"),
     "a host alone": (["mine", "--host", "h"], 2, "--host is for --http PORT, which is missing"),
+    "a name alone": (
+        ["mine", "--allowed-host", "h"],
+        2,
+        "--allowed-host is for --http PORT, which is missing",
+    ),
+    "a name that is none": (
+        ["mine", "--http", "0", "--allow-all", "--allowed-host", "a b"],
+        2,
+        "--allowed-host: 'a b' is no host name, such as 'example.com:8443'",
+    ),
     "no decision": (
         ["mine", "--http", "0"],
         1,
