@@ -7,7 +7,6 @@ import queue
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,18 +24,11 @@ from raxol_sync.errors import (
     RPCError,
     ServerExited,
 )
+from tests.waiting import wait_until
 
 PROGRAM = Path(__file__).parent / "programs" / "watched.py"
 UPDATED = "notifications/resources/updated"
 ERAS = [None, "2025-11-25", "2024-11-05"]
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait for what no event tells of."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.005)
 
 
 class Watched:

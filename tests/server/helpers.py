@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from raxol_sync import Context, Server
+from tests.waiting import wait_until
 
 Json = dict[str, Any]
 WAIT = 20.0  # seconds that a test waits for what must happen; only a failing test takes that long
@@ -146,12 +147,7 @@ def gated(server: Server, name: str = "wait") -> Gate:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """Wait for something that is true soon and that nobody can signal (a thread's very end)."""
-    pause = threading.Event()
-    for _ in range(int(WAIT * 1000)):
-        if condition():
-            return
-        pause.wait(0.001)
-    raise AssertionError("it never became true")
+    wait_until(condition, WAIT)
 
 
 def steps(server: Server, name: str = "steps") -> None:

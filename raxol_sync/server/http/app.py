@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from raxol_sync.errors import INTERNAL_ERROR
 from raxol_sync.server.app import App
@@ -152,12 +152,8 @@ class Application:
         self._service.close()
 
 
-class ServerLike(Guarded, Protocol):
-    """The server that an application serves."""
-
-
 def application(
-    server: ServerLike,
+    server: Guarded,
     app: App,
     dispatch: Dispatch,
     options: Options,

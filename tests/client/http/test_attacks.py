@@ -23,7 +23,8 @@ from raxol_sync.errors import (
 )
 from tests.client.http.hostile import Conn, Hostile, Polite, Seen, result, text
 from tests.client.http.test_sessions import said
-from tests.client.http.test_watching import Teller, wait_until
+from tests.client.http.test_watching import Teller
+from tests.waiting import wait_until
 
 Connect = Callable[..., Client]
 Host = Callable[..., Hostile]

@@ -32,6 +32,7 @@ from raxol_sync.errors import (
 )
 from tests.client.http import test_grid as faults
 from tests.client.http.hostile import LEGACY, Conn, Hostile, Polite, Script, Seen, result, text
+from tests.waiting import wait_until
 
 GRACE = 2.0
 SHORT = 0.1  # seconds; the deadline of what will not be answered
@@ -245,13 +246,6 @@ class Outcome:
             assert isinstance(self.error, errors), repr(self.error)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = GRACE) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.002)
-
-
 # ---------------------------------------------------------------- states
 
 REFUSED = (NotReady, ConnectFailed)
@@ -298,7 +292,7 @@ def closed(world: World, call: str) -> tuple[Outcome, Errors]:
         world.befall("initialize", "DELETE")
     world.gate.set()
     world.client.start()
-    wait_until(lambda: world.client.status().error is not None)
+    wait_until(lambda: world.client.status().error is not None, GRACE)
     return Outcome(call, world.client), (() if call == "stop" else REFUSED)
 
 
@@ -311,7 +305,7 @@ def stopping(world: World, call: str) -> tuple[Outcome, Errors]:
     if world.fault.script is not None:
         world.server.wait("DELETE")
     else:
-        wait_until(lambda: world.client.status().state == "closed")
+        wait_until(lambda: world.client.status().state == "closed", GRACE)
     world.gate.set()
     found = Outcome(call, world.client)
     thread.join(GRACE)
@@ -376,11 +370,11 @@ def assert_nothing_works(client: Client) -> None:
     link = client._session._link
     transport: Any = None if link is None else link.transport
     if transport is not None and client.status().state == "ready":
-        wait_until(lambda: not transport._jobs)
+        wait_until(lambda: not transport._jobs, GRACE)
 
 
 def assert_nothing_left(world: World) -> None:
     """No thread of the client's, and no socket, whatever the server does."""
     ours = [t.name for t in threading.enumerate() if t.name.startswith("raxol-sync-cell")]
     assert not ours
-    wait_until(lambda: not [conn for conn in world.server.conns if not conn.closed.is_set()])
+    wait_until(lambda: not [conn for conn in world.server.conns if not conn.closed.is_set()], GRACE)

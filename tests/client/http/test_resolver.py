@@ -12,7 +12,7 @@ import pytest
 
 from raxol_sync.client.handle import Handle
 from raxol_sync.client.resolver import MAX_LOOKUPS, Resolver
-from tests.client.http.test_watching import wait_until
+from tests.waiting import wait_until
 
 FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 1))]
 

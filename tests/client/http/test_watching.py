@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,19 +14,12 @@ from raxol_sync.client.client import Client
 from raxol_sync.errors import HTTPStatusError, RequestTimeout, RPCError, SessionRejected
 from tests.client.http.hostile import Conn, Hostile, Polite, Seen, result, text
 from tests.client.http.test_grid import FAULTS, GRACE, SHORT
+from tests.waiting import wait_until
 
 Connect = Callable[..., Client]
 Host = Callable[..., Hostile]
 KEY = "io.modelcontextprotocol/subscriptionId"
 UPDATED = "notifications/resources/updated"
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait for what no event tells of."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.005)
 
 
 class Teller(Polite):

@@ -11,7 +11,6 @@ import selectors
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPResponse
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from raxol_sync.server.web.limits import Limits
 from raxol_sync.server.web.poller import EpollPoller, Poller, SelectorPoller
 from raxol_sync.server.web.service import WebServer
+from tests.waiting import wait_until
 
 WAIT = 10.0  # seconds after which a test has failed
 POLLERS: dict[str, Callable[[], Poller]] = {
@@ -225,10 +225,7 @@ def descriptors() -> int:
 
 def until(condition: Callable[[], object]) -> None:
     """Wait until something is true."""
-    end = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < end, "it did not become true"
-        time.sleep(0.005)
+    wait_until(condition, WAIT)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from raxol_sync.server.web import sockets
+from raxol_sync.server.web.connection import PARKED, QUEUED
 from raxol_sync.server.web.service import WebServer
 from tests.server.web.raw import GET, POLLERS, App, Raw, descriptors, post, serving, until
 
@@ -56,6 +57,17 @@ def test_an_unknown_host_is_an_error(app: App) -> None:
         server.start()
 
 
+def _idle(server: WebServer) -> bool:
+    """Whether all its connections wait for their clients, without a thread."""
+    return all(each.state is PARKED for each in list(server._ledger.connections.values()))
+
+
+def _waits(server: WebServer, seconds: float) -> bool:
+    """Whether a request has waited for a thread for so long."""
+    held = [each for each in list(server._ledger.connections.values()) if each.state is QUEUED]
+    return any(time.monotonic() - each.queued > seconds for each in held)
+
+
 def _has_ipv6() -> bool:
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as sock:
         sock.bind(("::1", 0))
@@ -63,12 +75,12 @@ def _has_ipv6() -> bool:
     return False
 
 
-@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
-def test_ipv6(app: App) -> None:
-    """By its address."""
-    with serving(app, host="::1") as server, Raw(server.port, host="::1") as raw:
+@pytest.mark.parametrize("address", ["127.0.0.1", *(["::1"] if _has_ipv6() else [])])
+def test_an_address_of_either_kind(app: App, address: str) -> None:
+    """It is served at, and told."""
+    with serving(app, host=address) as server, Raw(server.port, host=address) as raw:
         told = raw.send(GET.replace(b"echo", b"environ")).answer().json
-        assert (told["SERVER_NAME"], told["REMOTE_ADDR"]) == ("::1", "::1")
+        assert (told["SERVER_NAME"], told["REMOTE_ADDR"]) == (address, address)
 
 
 @pytest.mark.parametrize("host", ["", "localhost"])
@@ -130,7 +142,7 @@ def test_connections_past_the_bound_are_told(app: App, poller: str) -> None:
         held = [stack.enter_context(Raw(server.port)) for _ in range(3)]
         for raw in held:
             assert raw.send(GET).answer().status == 200
-        time.sleep(0.1)  # they are idle now, but not for long enough to make room
+        until(lambda: _idle(server))  # but not for long enough to make room
         for _ in range(5):
             with Raw(server.port) as refused:
                 answer = refused.answer()
@@ -147,7 +159,7 @@ def test_a_silent_connection_makes_room(
     app: App, poller: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the bound, the one that has been idle for longest is closed for a new one."""
-    monkeypatch.setattr("raxol_sync.server.web.service._SHED_AFTER", 0.2)
+    monkeypatch.setattr("raxol_sync.server.web.service._SHED_AFTER", 0.0)
     with (
         serving(app, poller=poller, max_connections=2) as server,
         Raw(server.port) as first,
@@ -155,7 +167,7 @@ def test_a_silent_connection_makes_room(
     ):
         for raw in (first, second):
             assert raw.send(GET).answer().status == 200
-        time.sleep(0.3)
+        until(lambda: _idle(server))
         with Raw(server.port) as third:
             assert third.send(GET).answer().status == 200
         ended = 0
@@ -232,7 +244,7 @@ def test_requests_that_wait_too_long_for_a_thread_are_told(app: App) -> None:
             first.send(post(path=b"/hold"))
             assert app.event() == "held"
             second.send(GET)
-            time.sleep(0.4)
+            until(lambda: _waits(server, 0.3))
             app.release.set()
             assert first.answer().body == b"released"
             answer = second.answer()

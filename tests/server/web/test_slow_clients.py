@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from raxol_sync.server.web.connection import FLUSH
 from raxol_sync.server.web.ledger import Counts
 from raxol_sync.server.web.service import WebServer
 from tests.server.web.raw import GET, App, Raw, post, serving, until
@@ -141,7 +142,8 @@ def test_an_answer_that_is_read_slowly_arrives_whole(server: WebServer) -> None:
     """It does not fit into the system's buffers, and the connection goes on afterwards."""
     with Raw(server.port) as raw:
         raw.send(b"GET /big?9000000 HTTP/1.1\r\nHost: h\r\n\r\n" + post(b"next"))
-        time.sleep(0.1)
+        held = server._ledger.connections
+        until(lambda: any(each.phase is FLUSH for each in list(held.values())))
         assert len(raw.answer().body) == 9_000_000
         assert raw.answer().body == b"next"
 
