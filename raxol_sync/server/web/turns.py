@@ -151,6 +151,7 @@ class Turns:
         exchange = Exchange(self, connection, request)
         try:
             exchange.run()
+            connection.unweigh()  # before the client can know: its next body may be as large
             written = connection.begin_flush(exchange.rest)
         except OSError:
             self.note(connection.client, request, exchange.code, "broken off", begun)
@@ -163,7 +164,6 @@ class Turns:
 
     def _go_on(self, connection: Connection) -> bool:
         """An answer is written: return whether the connection can take another request now."""
-        connection.unweigh()
         if not connection.closes:
             connection.answered()
             return True
