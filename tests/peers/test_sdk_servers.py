@@ -172,11 +172,11 @@ def test_ping_is_answered(sdk: Connected) -> None:
 
 
 def test_c12_calls_run_side_by_side(sdk: Connected) -> None:
-    """Eight calls of 0.2 s at once take far less than eight times as long."""
+    """Eight calls of half a second at once take far less than eight times as long."""
     begun = time.monotonic()
-    futures = [sdk.client.submit_tool("sleep", {"ms": 200}) for _ in range(8)]
+    futures = [sdk.client.submit_tool("sleep", {"ms": 500}) for _ in range(8)]
     assert [_text(future.result(timeout=10)) for future in futures] == ["slept"] * 8
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 3.0
 
 
 def test_c12_a_call_past_its_deadline_raises_and_harms_nothing(sdk: Connected) -> None:

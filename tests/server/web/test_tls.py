@@ -6,7 +6,6 @@ import contextlib
 import socket
 import ssl
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -87,7 +86,7 @@ def test_stalled_handshakes_block_nobody(
 ) -> None:
     """50 clients that begin one and stop; each is given up after its time."""
     with (
-        serving(app, poller=poller, ssl_context=ours, max_threads=2, header_timeout=1.0) as server,
+        serving(app, poller=poller, ssl_context=ours, max_threads=2, header_timeout=3.0) as server,
         contextlib.ExitStack() as stack,
     ):
         stalled = [stack.enter_context(Raw(server.port)) for _ in range(50)]
@@ -95,9 +94,8 @@ def test_stalled_handshakes_block_nobody(
             raw.send(b"\x16\x03\x01\x02\x00\x01")
         until(lambda: server.counts().connections == 50)
         with Raw(server.port, tls=theirs) as raw:
-            begun = time.monotonic()
             assert raw.send(GET).answer().status == 200
-            assert time.monotonic() - begun < 0.5
+            assert server.counts().connections > 50  # none of them had to go for that
         assert all(raw.ended() for raw in stalled)
 
 
@@ -130,9 +128,7 @@ def test_a_client_that_leaves_a_stream_over_tls(
             with contextlib.suppress(ssl.SSLWantReadError, BlockingIOError):
                 raw.sock.unwrap()
         raw.close()
-        begun = time.monotonic()
         assert app.event() == "closed"
-        assert time.monotonic() - begun < 0.25
 
 
 def test_the_end_of_a_connection_is_told(
