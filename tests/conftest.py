@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -62,6 +63,8 @@ def _peers_folder() -> Path | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to start when the variable names a folder without all environments."""
+    # A shell starts what runs in its background deaf to interrupts, and many tests send some.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = _peers_folder()
     for name in ("mcp1", "mcp2", "time", "git", "hosts") if folder else ():
         python = Path(str(folder), name, "bin", "python")

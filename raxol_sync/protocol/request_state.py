@@ -31,7 +31,7 @@ class RequestState:
     """What one round tells the next.
 
     Attributes:
-        binding: what the state is good for (see ``bind``).
+        binding: what the state is good for (see ``digest``).
         expires: until when, in seconds since the epoch: several processes may share a key.
         nonce: unique; a state is consumed by its first use.
         prompt: the approval that was asked for in this round, ``None`` if none was.
@@ -51,15 +51,16 @@ class RequestState:
     kept: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: one is made for each request, and freezing costs
 class Round:
     """Where a request of several rounds stands: what was asked before, what was answered.
 
-    ``state`` is ``None`` in the first round. ``answers`` are those of all rounds so far, by key;
-    ``used`` tells which of them this run has asked for, and ``kept`` what it has done once.
+    ``identity`` is the request's. ``state`` is ``None`` in the first round. ``answers`` are those
+    of all rounds so far, by key; ``used`` tells which of them this run has asked for, and ``kept``
+    what it has done once.
     """
 
-    binding: str
+    identity: str
     state: RequestState | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
@@ -72,17 +73,26 @@ class Round:
         return {key: value for key, value in self.answers.items() if key in self.used}
 
 
-def bind(method: str, params: Mapping[str, Any], principal: object) -> str:
-    """Return what ties a state to a request: a digest of its method, target, arguments, principal.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_CHANGING = ("_meta", "inputResponses", "requestState")
+
+
+def identity(method: str, params: Mapping[str, Any], principal: object) -> str:
+    """Return what ties a state to a request: its method, target, arguments, principal, as text.
 
     What changes between a request and its retry (the answers, the state, ``_meta``) is left out.
+    It must be taken before the callback runs, which may change its arguments.
     """
-    rest = {k: v for k, v in params.items() if k not in ("_meta", "inputResponses", "requestState")}
+    rest = {k: v for k, v in params.items() if k not in _CHANGING}
     who = None if principal is None else f"{type(principal).__name__}:{principal}"
-    text = json.dumps([method, rest, who], sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode([method, rest, who])
+
+
+def digest(identity_of_request: str) -> str:
+    """Return a request's identity in the form that a state holds."""
     from hashlib import sha256  # at first use: most processes never need it
 
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(identity_of_request.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check_keys(key: bytes | str | Sequence[bytes | str]) -> tuple[bytes, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from raxol_sync.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
@@ -344,8 +344,28 @@ def error(
 
 
 _ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=True, separators=(",", ":")
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
 )
+
+
+def _keep_encoder(make: Any) -> Callable[[object], str]:
+    """Return what writes a value as text: ``JSONEncoder.encode``, or what it makes for each call.
+
+    Making that anew takes longer than writing a small message. ``make`` is documented nowhere, so
+    whatever is not as expected leads back to the documented way.
+    """
+    quote = getattr(json.encoder, "encode_basestring", None)
+    sample = {"a": ["\u20ac\n", 1, 2.5, None, True, {}]}
+    try:
+        parts = make(None, _ENCODER.default, quote, None, ":", ",", False, False, False)
+        if "".join(parts(sample, 0)) == _ENCODER.encode(sample):
+            return lambda value: "".join(parts(value, 0))
+    except TypeError:
+        pass
+    return _ENCODER.encode
+
+
+_write = _keep_encoder(getattr(json.encoder, "c_make_encoder", None))
 
 
 def encode(message: object) -> bytes:
@@ -355,7 +375,7 @@ def encode(message: object) -> bytes:
         EncodeError: it holds something that JSON has not: NaN, a lone surrogate, an object of ours.
     """
     try:
-        return _ENCODER.encode(message).encode("utf-8")
+        return _write(message).encode("utf-8")
     except UnicodeEncodeError as problem:
         raise EncodeError("a string holds a lone surrogate") from problem
     except RecursionError as problem:

@@ -58,10 +58,8 @@ class Channel(Box):
         # Guards: everything below, and the readers' states. Leaf; taken under the server's lock.
         self._lock = threading.Lock()
         self._waiting: deque[Item] = deque()
-        self._bytes = 0
+        self._bytes = self._kept_bytes = self._count = 0
         self._kept: deque[Item] = deque()
-        self._kept_bytes = 0
-        self._count = 0
         self._kinds: set[Hashable] = set()
         self._closed = False
         self._reader: Reader | None = None

@@ -131,10 +131,11 @@ class Call:
         conn: the connection that made it.
         id: its JSON-RPC id, and with ``method`` and ``params`` as it came.
         revision: what it speaks; ``envelope`` is its ``_meta`` in the modern era.
-        future: settled with the response, or ``None``.
+        future: settled with the response, or ``None``; itself ``None`` where nobody waits for one.
         outbox: where all that it causes goes; ``None`` where the caller only holds the future.
         own_outbox: ``outbox`` is this request's alone and ends with it.
         settled: it was answered or dropped; whoever set this settles the future.
+        response: what it was answered with, once it is settled; ``None``: it was dropped.
         cancelled: its callback should stop.
         timer: its time-out, while a worker runs it; ``thread`` is that worker.
         progress_sent: the largest progress that it has reported.
@@ -171,6 +172,7 @@ class Call:
         "place",
         "progress_sent",
         "progress_token",
+        "response",
         "revision",
         "round",
         "runs",
@@ -189,7 +191,7 @@ class Call:
         params: Json,
         revision: Revision,
         envelope: Envelope | None,
-        future: DeliveredFuture[Json | None],
+        future: DeliveredFuture[Json | None] | None,
     ) -> None:
         self.conn = conn
         self.id = request_id
@@ -202,6 +204,7 @@ class Call:
         self.outbox: Box | None = None
         self.own_outbox = False
         self.settled = False
+        self.response: Json | None = None
         self.cancelled = False
         self.timer: Entry | None = None
         self.thread: Thread | None = None

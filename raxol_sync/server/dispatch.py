@@ -51,7 +51,9 @@ class Dispatch:
             visit: the HTTP request that brought it.
         """
         if type(incoming) is wire.Request:
-            return self._take_request(incoming, conn_id, sink, owner, lets_go, visit)
+            future: Answer = DeliveredFuture(self._engine.deliver)
+            self._take_request(incoming, conn_id, sink, future, owner, lets_go, visit)
+            return future
         if type(incoming) is wire.Malformed:
             return self._answer_malformed(incoming, conn_id, sink)
         if type(incoming) is wire.Notification:
@@ -59,6 +61,13 @@ class Dispatch:
         elif type(incoming) is wire.Response:
             self._take_response(incoming, conn_id)
         return self._engine.settled(None)
+
+    def begin(self, request: wire.Request, conn_id: object, box: Box, visit: Visit) -> Call:
+        """Handle one request without waiting, for a transport that reads all from ``box``.
+
+        As ``take``, but nobody waits for a future: the call tells what became of it.
+        """
+        return self._take_request(request, conn_id, box, None, None, False, visit)
 
     def end_listens(self, conn_id: object) -> None:
         """Answer a connection's open listens with their result: their transport closes."""
@@ -73,10 +82,11 @@ class Dispatch:
         request: wire.Request,
         conn_id: object,
         sink: Consumer | Box | None,
+        future: Answer | None,
         owner: object,
         lets_go: bool,
         visit: Visit | None,
-    ) -> Answer:
+    ) -> Call:
         revision, envelope, refusal = None, None, None
         if versions.era_of(request.method, request.params) == "modern" or (
             visit is not None and visit.revision is versions.MODERN  # its header says so
@@ -87,20 +97,21 @@ class Dispatch:
                 refusal = RPCError(*checked)
             else:
                 envelope = checked
-        call = self._engine.begin(conn_id, request, revision, envelope, sink, owner, visit)
+        engine = self._engine
+        call = engine.begin(conn_id, request, revision, envelope, sink, future, owner, visit)
         call.lets_go = lets_go
         try:
             if refusal is not None:
                 raise refusal
             self._start(call)
         except RPCError as error:
-            self._engine.settle(call, error_response(call, error))
+            engine.settle(call, error_response(call, error))
         except Exception as error:  # a fault of ours: the caller, a transport's reader, goes on
-            self._engine.settle(call, error_response(call, self._engine.failed(call, error)))
+            engine.settle(call, error_response(call, engine.failed(call, error)))
         except BaseException:  # the caller's thread was interrupted: nobody waits for an answer
-            self._engine.cancel(call)
+            engine.cancel(call)
             raise
-        return call.future
+        return call
 
     def _start(self, call: Call) -> None:
         if call.settled:

@@ -7,7 +7,6 @@ callbacks; the reaper thread acts on time-outs that the timer hands over. Only w
 
 from __future__ import annotations
 
-import concurrent.futures
 import enum
 import logging
 import threading
@@ -229,7 +228,7 @@ class Engine(Notices):
             self._telemetry.emit("parked", tool=call.params.get("name"), conn_id=conn.conn_id)
             full = not outbox.put(question, size)
         self._disarm(timer)
-        if call.lets_go:
+        if call.lets_go and call.future is not None:
             call.future.settle(None)
         if seconds is not None:
             self._limit(place, seconds, close)
@@ -337,11 +336,12 @@ class Engine(Notices):
     def wait_idle(self, deadline: Deadline) -> None:
         """Wait until the requests that are outstanding now are settled; open listens never are."""
         for call in self.outstanding():
-            if call.method != "subscriptions/listen":
-                try:
-                    call.future.result(deadline.left())
-                except concurrent.futures.TimeoutError:
-                    return
+            if call.method == "subscriptions/listen":
+                continue
+            settled = threading.Event()
+            self.hook(call, lambda ending, told=settled: told.set())  # type: ignore[misc]
+            if not settled.wait(deadline.left()):
+                return
 
     def close(self, deadline: Deadline, last_words: Callable[[Call], Json | None]) -> None:
         """Settle everything, end every connection and join every thread of ours (row S51).

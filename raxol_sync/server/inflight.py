@@ -67,6 +67,11 @@ class Requests:
         self._why_closed = "server closed"
         on_fork(self.forked)
 
+    @property
+    def deliver(self) -> Callable[[Callable[[], object]], None]:
+        """What runs a job on the delivery thread: done callbacks of futures are run there."""
+        return self._delivery.post
+
     def refused(self) -> RPCError:
         """Return the error that every request gets once the server is closed (row S51)."""
         return RPCError(INTERNAL_ERROR, self._why_closed)
@@ -89,22 +94,26 @@ class Requests:
         revision: Revision | None,
         envelope: Envelope | None,
         sink: Consumer | Box | None,
+        future: DeliveredFuture[Json | None] | None,
         owner: object = None,
         visit: Visit | None = None,
     ) -> Call:
         """Register a request; ``revision`` ``None`` is the connection's own.
 
+        ``future`` is settled with it; without one its response goes to ``sink`` alone.
+
         One that cannot be registered (a closed server, an id in use) comes back settled, and so
         does one that came over a connection which has ended: that one gets no answer.
         """
-        future: DeliveredFuture[Json | None] = DeliveredFuture(self._delivery.post)
         shared, own = self._outbox_for(conn_id, sink)
         refusal: RPCError | None = None
-        started = now() if self._telemetry.on else 0.0
-        # Before anybody can see the request: its end must not be told before its start.
-        self._telemetry.emit(
-            "request_started", method=request.method, id=request.id, conn_id=conn_id
-        )
+        started = 0.0
+        if self._telemetry.on:
+            started = now()
+            # Before anybody can see the request: its end must not be told before its start.
+            self._telemetry.emit(
+                "request_started", method=request.method, id=request.id, conn_id=conn_id
+            )
         with self.lock:
             self._used = True
             conn = self.connections.open(conn_id)
@@ -131,7 +140,8 @@ class Requests:
                 conn.modern = conn.modern or (envelope is not None and not conn.initialized)
             if own is not None and own.thread is not None:
                 self._outboxes.add(own)
-        future.bind_cancel(partial(self.cancel, call))
+        if future is not None:
+            future.bind_cancel(partial(self.cancel, call))
         if own is not None and not self._launch(own, call):
             refusal = RPCError(INTERNAL_ERROR, "the server cannot start one more thread")
         if refusal is not None or gone:
@@ -193,7 +203,7 @@ class Requests:
         """
         if call.settled:
             return False, False
-        call.settled = True
+        call.settled, call.response = True, response
         call.ending = "cancelled" if response is None else ending
         conn = call.conn
         if call.place is not None:
@@ -236,8 +246,9 @@ class Requests:
             call.hooks = []
         if self._telemetry.on:
             tell_end(self._telemetry, call, response)
-        call.future.settle(response)
-        call.future.bind_cancel(_too_late)  # else call and future would hold each other for ever
+        if call.future is not None:
+            call.future.settle(response)
+            call.future.bind_cancel(_too_late)  # else the two would hold each other for ever
         if outbox is not None and outbox.thread is None:
             outbox.flush()  # last: a reader that wakes earlier waits for the interpreter's lock
         if full:

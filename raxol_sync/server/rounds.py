@@ -21,7 +21,8 @@ from raxol_sync.protocol.request_state import (
     Nonces,
     RequestState,
     Round,
-    bind,
+    digest,
+    identity,
     seal,
     unseal,
 )
@@ -69,18 +70,20 @@ class Rounds:
         """
         if not call.modern or call.method not in METHODS:
             return None
-        binding = bind(call.method, call.params, call.principal)
+        identified = identity(call.method, call.params, call.principal)
         text = call.params.get("requestState")
         given = call.params.get("inputResponses")
+        if text is None and given is None:
+            return Round(identified)
         given = {} if given is None else given
         if not isinstance(given, dict):
             raise RPCError(INVALID_PARAMS, "inputResponses must be an object")
         if text is None:
             unsigned = {k: v for k, v in given.items() if not k.startswith(RESERVED)}
-            return Round(binding, answers=unsigned)
+            return Round(identified, answers=unsigned)
         moment = time.time()  # not monotonic: another process may have made the state
         try:
-            state = unseal(text, self._keys, binding, moment)
+            state = unseal(text, self._keys, digest(identified), moment)
             with self._lock:
                 remembered = self._nonces.consume(state, moment)
         except BadState as error:
@@ -88,7 +91,7 @@ class Rounds:
         if not remembered:
             raise TooMany
         answered = {key: given[key] for key in state.asked if key in given}
-        return Round(binding, state, {**state.answers, **answered}, kept=dict(state.kept))
+        return Round(identified, state, {**state.answers, **answered}, kept=dict(state.kept))
 
     def ask(
         self,
@@ -110,7 +113,7 @@ class Rounds:
             params = approval_request(prompt)
             requests[APPROVAL] = {"method": "elicitation/create", "params": params}
         state = RequestState(
-            binding=current.binding,
+            binding=digest(current.identity),
             expires=time.time() + self._seconds,
             nonce=os.urandom(16).hex(),
             prompt=prompt,

@@ -16,15 +16,16 @@ from raxol_sync.protocol.request_state import (
     BadState,
     Nonces,
     RequestState,
-    bind,
     check_keys,
+    digest,
+    identity,
     seal,
     unseal,
 )
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 PARAMS: dict[str, Any] = {"name": "wipe", "arguments": {"disk": 1}}
-BINDING = bind("tools/call", PARAMS, "ann")
+BINDING = digest(identity("tools/call", PARAMS, "ann"))
 STATE = RequestState(BINDING, expires=100.0, nonce="n1", prompt="Wipe?", asked=("approval",))
 
 
@@ -58,7 +59,7 @@ def test_s42_a_state_is_good_for_one_request_only(
 ) -> None:
     """Another method, tool, argument or principal is another request."""
     with pytest.raises(BadState, match="another request"):
-        unseal(seal(STATE, KEY), [KEY], bind(method, params, principal), now=0.0)
+        unseal(seal(STATE, KEY), [KEY], digest(identity(method, params, principal)), now=0.0)
 
 
 def test_s42_what_a_retry_adds_does_not_make_it_another_request() -> None:
@@ -69,7 +70,7 @@ def test_s42_what_a_retry_adds_does_not_make_it_another_request() -> None:
         "requestState": "s",
         "_meta": {"progressToken": 2},
     }
-    assert bind("tools/call", retry, "ann") == BINDING
+    assert digest(identity("tools/call", retry, "ann")) == BINDING
 
 
 def test_s42_an_expired_state_is_refused() -> None:

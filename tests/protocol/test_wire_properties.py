@@ -152,6 +152,12 @@ def test_an_encode_error_names_no_value() -> None:
         assert "s3cr3t" not in str(caught.value)
 
 
+@pytest.mark.parametrize("make", [None, lambda *_: 0, lambda *_: lambda *_: ["{}"]])
+def test_encode_needs_nothing_that_is_not_documented(make: Any) -> None:
+    """Where the interpreter's own encoder is missing or another one, `json` is used as it is."""
+    assert wire._keep_encoder(make)({"ä": [1, 2.5, None]}) == '{"ä":[1,2.5,null]}'
+
+
 def test_encode_is_compact_utf_8() -> None:
     """No spaces, no escapes that are not needed."""
     assert encode({"ä": [1, 2.5, None, "\U0001f600\n"]}) == (

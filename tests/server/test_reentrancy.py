@@ -99,7 +99,7 @@ def served_elsewhere(server: Server) -> None:
 
 def _cancel_all(server: Server) -> None:
     for outstanding in server._engine.outstanding():
-        outstanding.future.cancel()
+        server._engine.cancel(outstanding)
 
 
 CALLS: dict[str, Act] = {

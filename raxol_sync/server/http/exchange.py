@@ -12,7 +12,6 @@ stream, which its session keeps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from raxol_sync.protocol.versions import Revision
 from raxol_sync.protocol.wire import Request
 from raxol_sync.server.batch import Part
 from raxol_sync.server.channel import Channel, Item
-from raxol_sync.server.connections import Visit
+from raxol_sync.server.connections import Call, Visit
 from raxol_sync.server.http import events, status
 from raxol_sync.server.http.events import EventId
 from raxol_sync.server.http.presence import Presence
@@ -83,7 +82,7 @@ class Exchange:
         self._channel = Channel()
         self._reader = self._channel.attach()
         self._presence = Presence(visit.environ)
-        self._futures: list[Future[Json | None]] = []
+        self._calls: list[Call] = []
         self._conn_id: object = session if session is not None else Anonymous()
         self._placed = False  # a place for a stream is ours
         self._streams = False  # a stream has taken over, with the place and the session
@@ -91,7 +90,7 @@ class Exchange:
     @property
     def succeeded(self) -> bool:
         """Whether all requests have been answered with a result."""
-        answers = [future.result() if future.done() else None for future in self._futures]
+        answers = [call.response for call in self._calls]
         return all(answer is not None and "result" in answer for answer in answers)
 
     def run(self, answers: Sequence[Json] = ()) -> Answer:
@@ -133,7 +132,7 @@ class Exchange:
         if self._batch:
             boxes = Part.split(self._channel, len(self._requests))
         for request, box in zip(self._requests, boxes, strict=True):
-            self._futures.append(dispatch.take(request, conn_id, sink=box, visit=self._visit))
+            self._calls.append(dispatch.begin(request, conn_id, box, self._visit))
 
     def _wait(self, seconds: float) -> list[Item] | None:
         """Wait for a message, and look for the client now and then."""
@@ -158,8 +157,8 @@ class Exchange:
             self._cancel()
 
     def _cancel(self) -> None:
-        for future in self._futures:
-            future.cancel()
+        for call in self._calls:
+            self._service.engine.cancel(call)
 
     def _complete(self, items: list[Item]) -> bool:
         """Whether these are responses, and all there will be."""
@@ -258,8 +257,8 @@ class Exchange:
             return b""
         silent = [
             self._unanswered(request)
-            for request, future in zip(self._requests, self._futures, strict=True)
-            if future.done() and future.result() is None
+            for request, call in zip(self._requests, self._calls, strict=True)
+            if call.settled and call.response is None
         ]
         return b"".join(events.event(wire.encode(message)) for message in silent)
 
@@ -272,10 +271,10 @@ class Exchange:
             self._cancel()
         session = self._session
         if session is not None:
-            for future in self._futures:
-                Future.add_done_callback(future, partial(self._stored, session))
+            for call in self._calls:
+                service.engine.hook(call, partial(self._stored, session))
             service.sessions.leave(session)
 
-    def _stored(self, session: Session, future: Future[Json | None]) -> None:
+    def _stored(self, session: Session, ending: str) -> None:
         if self._channel.keeps:
             self._service.sessions.settled(session, self._channel)

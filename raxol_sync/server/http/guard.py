@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -19,6 +20,7 @@ ADDRESSES = "<addresses>"
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.%]{2,64}\]|[a-z0-9._-]{1,255})(?::(?P<port>[0-9]{1,5}))?")
 _ORIGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?#@\s]+)")
 _ADDRESS = re.compile(r"\[.*\]|[0-9]{1,3}(\.[0-9]{1,3}){3}")
+_LONGEST = 255 + len(":65535")  # characters of a host that can be one
 _PORTS = {"http": "80", "https": "443"}
 
 
@@ -41,10 +43,7 @@ class Names:
         """Return why a ``Host`` header is refused. HTTP/1.0 has none, and no browser either."""
         if host is None or ANY in self.hosts:
             return None
-        found = _HOST.fullmatch(host.lower())
-        if found is not None and (found["name"] in self.hosts or found[0] in self.hosts):
-            return None
-        if ADDRESSES in self.hosts and found is not None and _ADDRESS.fullmatch(found["name"]):
+        if len(host) <= _LONGEST and _serves(self.hosts, host):
             return None
         return "this server is not known by the name in the header Host; see allowed_hosts"
 
@@ -68,6 +67,17 @@ class Names:
     def names_origin(self, origin: str) -> bool:
         """Return whether an origin was allowed by name: its pages may read what we answer."""
         return ANY in self.origins or origin.lower() in self.origins
+
+
+@lru_cache(maxsize=64)  # nearly all requests name the same one
+def _serves(hosts: frozenset[str], host: str) -> bool:
+    found = _HOST.fullmatch(host.lower())
+    if found is None:
+        return False
+    name = found["name"]
+    if name in hosts or found[0] in hosts:
+        return True
+    return ADDRESSES in hosts and _ADDRESS.fullmatch(name) is not None
 
 
 def _with_port(host: re.Match[str], scheme: str) -> tuple[str, str | None]:
