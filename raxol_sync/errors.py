@@ -49,8 +49,7 @@ class MCPError(Exception):
     """Base of every exception that raxol_sync raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions here take keyword arguments; the default pickling would call them with
-        # ``args`` alone. Callers such as process pools need them to pickle.
+        # The default pickling, as process pools need it, would leave keyword arguments out.
         return _rebuild, (type(self), self.args, dict(self.__dict__))
 
 
@@ -146,14 +145,15 @@ class ServerExited(MCPError):
         stderr: the last lines that it wrote to its standard error, bounded.
     """
 
-    def __init__(self, code: int | None, stderr: str = "") -> None:
+    def __init__(self, code: int | None, stderr: str = "", *, hint: str = "") -> None:
         super().__init__(code)
         self.code = code
         self.stderr = stderr
+        self.hint = hint  # what may be wrong, as the end of the sentence
 
     def __str__(self) -> str:
         tail = f"; its last words on stderr:\n{self.stderr}" if self.stderr else ""
-        return f"the server's process {_ending(self.code, 'ended')}{tail}"
+        return f"the server's process {_ending(self.code, 'ended')}{self.hint}{tail}"
 
 
 class Busy(MCPError):
@@ -186,8 +186,7 @@ class MessageTooLarge(MCPError):
         self.detail = detail
 
     def __str__(self) -> str:
-        what = self.detail or "a message"
-        return f"{what} is longer than {self.limit} bytes (max_message_bytes)"
+        return f"{self.detail or 'a message'} is longer than {self.limit} bytes (max_message_bytes)"
 
 
 class RequestTimeout(MCPError, TimeoutError):
@@ -220,14 +219,15 @@ class RPCError(MCPError):
         data: what the peer added, any JSON value or ``None``.
     """
 
-    def __init__(self, code: int, message: str, data: object = None) -> None:
+    def __init__(self, code: int, message: str, data: object = None, *, hint: str = "") -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
         self.data = data
+        self.hint = hint  # ours: what to do, as the end of the sentence
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.code})"
+        return f"{self.message} ({self.code}){self.hint}"
 
 
 class InvalidResponse(MCPError):
@@ -249,7 +249,7 @@ class InvalidResponse(MCPError):
 
 
 class InputRequired(MCPError):
-    """Raised when the server asks for input that no handler was given for (row C28).
+    """Raised when a stateless server asks for input that no handler was given for (row C28).
 
     Attributes:
         requests: the server's input requests by key, as they came.
@@ -446,5 +446,5 @@ def _ending(code: int | None, unknown: str) -> str:
 class Cancelled(BaseException):
     """Raised inside a callback whose request was cancelled or timed out (row S18).
 
-    A ``BaseException``, so that a callback's ``except Exception`` does not swallow it.
+    A ``BaseException``, so that a callback that catches every ``Exception`` does not swallow it.
     """

@@ -78,7 +78,7 @@ class Table(Generic[DefinitionT]):
         for item in items:
             key = getattr(item, self.key)
             old = entries.get(key)
-            if old is not None:
+            if old is not None and old.item is not item:
                 successors.append(item)
             position = old.position if old is not None else self._next_position
             self._next_position = max(self._next_position, position + 1)
@@ -279,6 +279,7 @@ class Registry:
         with self._lock:
             table.entries, successors = table.replaced(items, derived=derived)
         for item in successors:
+            self.circuits.forget(item.circuit)  # the faults were another one's
             _log.warning("%s replaces the one registered before", item.kind)
         if items:
             self._changed(table)

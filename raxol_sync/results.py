@@ -1,15 +1,17 @@
 """What callbacks return becomes what goes on the wire. Floor 2.
 
 The rules are those of the public interface: text and content objects are themselves and have no
-structured content; a mapping, dataclass or model is structured content and its JSON as text; any
-other value is structured content ``{"result": value}`` and its JSON as text.
+structured content, and so is each item of a list that holds a content object, or whose hint says
+so; a mapping, dataclass or model is structured content and its JSON as text; any other value is
+structured content ``{"result": value}`` and its JSON as text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Collection, Mapping
+from typing import Any, TypeGuard
 
 from raxol_sync.content import CONTENT_TYPES, Contents, Message, Text, message_from_wire
 from raxol_sync.definitions import Tool
@@ -33,12 +35,18 @@ def tool_result(tool: Tool, value: object) -> Json:
         return _explicit(tool, value)
     if isinstance(value, str) and not _declares_output(tool):
         return {"content": [{"type": "text", "text": value}], "isError": False}
-    items = _content_items(value)
-    if items is None or (not items and not tool.returns_content):
+    items = [value] if isinstance(value, CONTENT_TYPES) else _content_list(tool, value)
+    if items is None:
+        if tool.is_content_missing(value):
+            raise Unsendable(_no_content(value))
         return _structured(tool, value)
     if _declares_output(tool):
-        raise Unsendable("the tool declares an output schema and returned only content objects")
-    return {"content": items, "isError": False}
+        raise Unsendable(
+            "content objects were returned, and the tool's output schema promises JSON: return a "
+            "ToolResult with content and structured_content, or give the tool no output schema (a "
+            "return hint such as list[Any] makes none)"
+        )
+    return {"content": [block for item in items for block in _blocks(item)], "isError": False}
 
 
 def error_result(text: str) -> Json:
@@ -81,11 +89,19 @@ def to_text(value: object) -> str:
         raise Unsendable(f"a value cannot be written as JSON: {error}") from None
 
 
+def _no_content(value: object) -> str:
+    text = f"the return hint promises content, and what was returned is a {type(value).__name__}"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        text += "; make content of bytes with Image(data, 'image/png') or the like"
+    return text
+
+
 def _explicit(tool: Tool, value: ToolResult) -> Json:
-    content = [Text(value.content)] if isinstance(value.content, str) else value.content
-    items = _content_items(content)
-    if items is None:
-        raise Unsendable("ToolResult.content must be a str or a list of content objects")
+    alone = isinstance(value.content, (str, *CONTENT_TYPES))
+    content: Any = [value.content] if alone else value.content
+    if not _is_list(content) or not all(isinstance(i, (str, *CONTENT_TYPES)) for i in content):
+        raise Unsendable("ToolResult.content must be a str or a list of str and content objects")
+    items = [block for item in content for block in _blocks(item)]
     result: Json = {"content": items, "isError": value.is_error}
     if value.structured_content is not None:
         result["structuredContent"] = _json(value.structured_content)
@@ -113,7 +129,9 @@ def _structured(tool: Tool, value: object) -> Json:
 def _dumped(tool: Tool, value: object) -> object:
     try:
         return tool.dump(value)
-    except (ResultError, TypeError, ValueError) as error:
+    except ResultError as error:
+        raise Unsendable(error.told("what was returned")) from None
+    except (TypeError, ValueError) as error:
         raise Unsendable(str(error)) from None
 
 
@@ -122,7 +140,7 @@ def _check(tool: Tool, structured: object) -> None:
         tool.check_structured(structured)
     except ArgumentError as error:
         raise Unsendable(
-            f"the structured content does not fit the output schema: {error}"
+            f"it does not fit the output schema: {error.told('the structured content')}"
         ) from None
 
 
@@ -130,28 +148,34 @@ def _declares_output(tool: Tool) -> bool:
     return tool.output_schema is not None
 
 
-def _content_items(value: object) -> list[Json] | None:
-    """Return content objects as wire items, or ``None`` where ``value`` is something else.
+def _is_list(value: object) -> TypeGuard[Collection[Any]]:
+    return isinstance(value, (list, tuple, deque)) and not hasattr(value, "_fields")
 
-    In a list that holds at least one content object, a ``str`` is a text item.
+
+def _content_list(tool: Tool, value: object) -> Collection[Any] | None:
+    """Return a list whose items are blocks of content, ``None`` where ``value`` is a JSON value."""
+    if not _is_list(value):
+        return None
+    by_hint = tool.returns_content and not _declares_output(tool)
+    return value if by_hint or any(isinstance(item, CONTENT_TYPES) for item in value) else None
+
+
+def _blocks(item: object) -> list[Json]:
+    """Return an item of a list of content: itself, text, nothing (``None``), or its JSON as text.
+
+    So each item becomes what it would be as the content of a tool that returned it alone.
     """
-    if isinstance(value, CONTENT_TYPES):
-        return [value.to_wire()]
-    if not isinstance(value, (list, tuple)) or hasattr(value, "_fields"):
-        return None
-    if value and not any(isinstance(item, CONTENT_TYPES) for item in value):
-        return None
-    if not value and isinstance(value, tuple):
-        return None
-    items: list[Json] = []
-    for item in value:
-        if isinstance(item, CONTENT_TYPES):
-            items.append(item.to_wire())
-        elif isinstance(item, str):
-            items.append(Text(item).to_wire())
-        else:
-            raise Unsendable(f"a list of content objects also holds a {type(item).__name__}")
-    return items
+    if isinstance(item, CONTENT_TYPES):
+        return [item.to_wire()]
+    if item is None:
+        return []
+    if isinstance(item, ToolResult) or (
+        _is_list(item) and any(isinstance(inner, CONTENT_TYPES) for inner in item)
+    ):
+        raise Unsendable(
+            f"a list of content objects holds a {type(item).__name__} of its own: make it one list"
+        )
+    return [Text(item if isinstance(item, str) else to_text(_json(item))).to_wire()]
 
 
 def _all_contents(values: list[Any] | tuple[Any, ...]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from raxol_sync._deadline import Deadline
 from raxol_sync._delivery import Delivery
+from raxol_sync.hooks import check_hook
 
 Sink = Callable[[str, Mapping[str, Any]], object]
 
@@ -63,6 +64,8 @@ class Telemetry:
     """Hands events to ``sink(name, fields)``. Thread-safe; without a sink it costs nothing."""
 
     def __init__(self, sink: Sink | None, name: str) -> None:
+        """Raises ``TypeError`` for a sink that cannot be called here."""
+        check_hook("telemetry", sink)
         self._sink = sink
         self._delivery = Delivery(name)
         # Guards: _waiting, _dropped, _closed, and that events are queued in one order, never after

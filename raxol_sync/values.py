@@ -284,7 +284,8 @@ class Status:
         protocol_version: the negotiated revision, ``None`` before.
         era: ``legacy``, ``modern``, or ``None`` before it is known.
         concurrency: ``stateless``, ``pooled`` or ``serialized``.
-        tools: how many tools the cached list holds.
+        tools: how many tools are kept of the last ``list_tools``: 0 before it, and where the server
+            lets nothing be kept (``cache_ttl`` of 0), so not how many it has.
         pending: requests that wait for their answer.
         queued: requests that wait for a place in the window.
         error: why the session failed last, or that the breaker is open; else ``None``.

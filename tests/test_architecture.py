@@ -27,11 +27,11 @@ _BY_FLOOR = {
         errors _deadline _version server client server.http
     """,
     1: """
-        protocol protocol. content values inputs tool_use breaker policy client.machine
+        protocol protocol. content values inputs tool_use breaker policy hooks client.machine
         client.targets
         client.frames client.incoming client.naming client.effects client.results client.desk
         client.greeting server.parking server.older client.headers client.signals
-        client.verdicts client.web_machine client.listens client.unsendable
+        client.verdicts client.web_machine client.window client.listens client.unsendable
         server.http.host server.http.status server.http.headers server.http.guard
         server.http.body server.http.events
     """,
@@ -39,7 +39,7 @@ _BY_FLOOR = {
         registry definitions definitions. results schema schema. telemetry _scheduler _delivery
         server.web server.web. server.ending
         _futures server.workers server.outbox server.connections server.channel server.batch
-        server.forks server.http.presence server.http.replies server.http.cors
+        server.forks server.seldom server.http.presence server.http.replies server.http.cors
         client.transport client.metering
         client.outbox client.calls client.spec client.listing client.config client.handlers
         client.responder client.terminal server.owners circuits client.backoff client.eras
@@ -54,10 +54,10 @@ _BY_FLOOR = {
         server.http.gets server.http.options server.http.posts server.http.service
         server.http.sessions server.http.sse server.http.store server.http.streams
         server.http.serving
-        client.session
+        client.session client.noise
         client.stdio client.memory client.process client.http client.sse client.exchange
         client.wiring client.http_base client.http_sse client.web client.means
-        client.web_wiring client.memories client.link client.watcher client.resolver client.reports
+        client.web_wiring client.openings client.link client.watcher client.resolver client.reports
     """,
     4: """
         server.server server.networked server.decorators client.client client.base client.group
@@ -75,6 +75,7 @@ PURE = (
     "values",
     "inputs",
     "tool_use",
+    "hooks",
     "server.older",
     "client.machine",
     "client.targets",
@@ -98,8 +99,11 @@ PURE = (
     "client.signals",
     "client.verdicts",
     "client.web_machine",
-    "client.headers",
-    "client.signals",
+    "client.window",
+    "client.effects",
+    "client.listens",
+    "client.results",
+    "client.unsendable",
 )
 IMPURE_IMPORTS = {"threading", "queue", "time", "random", "secrets", "os", "socket", "subprocess",
                   "requests", "logging"}  # fmt: skip

@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict, TypeVar
 
 import pytest
+import typing_extensions as ext
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,6 +104,48 @@ def test_content_objects_are_themselves(item: Any) -> None:
     assert mixed["content"] == [{"type": "text", "text": "text"}, wire]
 
 
+NO_CONTENT: list[tuple[Any, Any, str]] = [
+    (Image, b"png", "is a bytes; make content of bytes with Image(data, 'image/png')"),
+    (Image, bytearray(b"png"), "is a bytearray; make content of bytes"),
+    (Image, {"data": "x"}, "the return hint promises content, and what was returned is a dict"),
+    (Image, 3, "is a int"),
+    (Image, None, "is a NoneType"),
+    (Image | Text, None, "is a NoneType"),
+    (list[Image], b"png", "is a bytes; make content of bytes"),
+    (list[Image], {"a": 1}, "is a dict"),
+    (Annotated[Image, "x"], 3, "is a int"),
+    (ToolResult, {"a": 1}, "is a dict"),
+]
+
+
+@pytest.mark.parametrize(("hint", "value", "why"), NO_CONTENT)
+def test_a_hint_that_promises_content_is_kept(hint: Any, value: Any, why: str) -> None:
+    """As hints that promise JSON are; the text names the type and shows no value."""
+    with pytest.raises(Unsendable) as caught:
+        tool_result(hinted(hint), value)
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (Image, "text"),
+        (Image, [Image(b"", "m"), "text"]),
+        (Image | None, None),
+        (list[Image] | None, None),
+        (Image | dict[str, int], {"a": 1}),
+        (Image | Any, 3),
+        (dict[str, Image], {"a": 1}),
+        (list[Image], []),
+        (ToolResult, ToolResult("x")),
+        (Image, ToolResult("x")),
+    ],
+)
+def test_what_a_hint_with_content_names_is_sent(hint: Any, value: Any) -> None:
+    """Texts and lists always may stand for content; the rest is what it says."""
+    assert tool_result(hinted(hint), value)["isError"] is False
+
+
 @pytest.mark.parametrize(
     ("value", "structured"),
     [
@@ -185,10 +228,76 @@ def test_an_empty_list_of_content_is_no_content(hint: Any) -> None:
     assert not bare().returns_content
 
 
-def test_a_list_of_content_holds_nothing_else() -> None:
-    """But text; the type is named, not the value."""
-    with pytest.raises(Unsendable, match="also holds a int"):
-        tool_result(bare(), [Text("a"), 5])
+T = TypeVar("T")
+OPEN_LISTS = [
+    list, tuple, collections.deque, Sequence, list[Any], list[object], Sequence[Any],
+    tuple[Any, ...], tuple[str, Any, Any], list[Any] | None, list[int | Any], Annotated[list, "d"],
+    "list[Any]", Iterable, list[T],  # type: ignore[valid-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("hint", OPEN_LISTS, ids=str)
+def test_a_hint_of_a_list_of_anything_lets_the_items_decide(hint: Any) -> None:
+    """With a content object among them each item is content; all JSON is structured content."""
+    tool = hinted(hint)
+    assert tool.output_schema is None
+    image, link = Image(b"x", "image/png"), ResourceLink("u:1", "n")
+    assert tool_result(tool, ["a", image, link]) == {
+        "content": [{"type": "text", "text": "a"}, image.to_wire(), link.to_wire()],
+        "isError": False,
+    }
+    for values in ([1, "b"], ["a", "b"], []):
+        result = tool_result(tool, values)
+        assert result["structuredContent"] == {"result": values}
+        assert texts(result) == [values]
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [list[str | Image], Sequence[Text | str], tuple[str | Image, ...], list[str | Image] | None],
+)  # fmt: skip
+def test_a_hint_of_content_makes_each_item_content(hint: Any) -> None:
+    """Also where all of them are texts this time."""
+    result = tool_result(hinted(hint), ["a", "b"])
+    text = [{"type": "text", "text": word} for word in "ab"]
+    assert result == {"content": text, "isError": False}
+
+
+def test_a_list_of_json_beside_a_content_hint_stays_structured() -> None:
+    """`list[int] | ToolResult` returns numbers, or says everything itself."""
+    for hint in (list[int] | ToolResult, Text | list[int]):
+        tool = hinted(hint)
+        assert not tool.returns_content
+        for values in ([1, 2], []):
+            assert tool_result(tool, values)["structuredContent"] == {"result": values}
+
+
+def test_a_generic_alias_of_a_list_is_looked_into() -> None:
+    """What stands for its variable decides."""
+    t = ext.TypeVar("t")
+    alias = ext.TypeAliasType("alias", list[t], type_params=(t,))
+    assert hinted(alias[int]).output_schema is not None
+    assert hinted(alias[Any]).output_schema is None
+    assert hinted(alias[Text]).returns_content
+
+
+def test_a_list_of_content_takes_json_values_as_text() -> None:
+    """And leaves out `None`; what has no JSON form is named by its type."""
+    values = [Text("a"), 5, {"b": [1]}, None, [2], Point(1, 2)]
+    for tool in (bare(), hinted(list[Any]), hinted(list[Text | int])):
+        for value in (values, tuple(values), collections.deque(values)):
+            content = tool_result(tool, value)["content"]
+            found = [item["text"] for item in content]
+            assert found == ["a", "5", '{"b": [1]}', "[2]", '{"x": 1, "y": 2}']
+    with pytest.raises(Unsendable, match="of type Loop, which has no JSON form"):
+        tool_result(bare(), [Text("a"), Loop()])
+
+
+@pytest.mark.parametrize("inner", [[Text("b")], (1, Text("b")), ToolResult("b")])
+def test_a_list_of_content_is_flat(inner: Any) -> None:
+    """A list inside it that holds content would be sent as the JSON of our classes."""
+    with pytest.raises(Unsendable, match="make it one list"):
+        tool_result(bare(), [Text("a"), inner])
 
 
 def test_results_that_break_the_hint_are_not_sent() -> None:
@@ -243,7 +352,7 @@ def test_an_output_schema_by_hand_is_checked() -> None:
         with pytest.raises(Unsendable, match="does not fit the output schema"):
             tool_result(tool, value)
     for content in (Text("n"), [Text("n")]):
-        with pytest.raises(Unsendable, match="returned only content objects"):
+        with pytest.raises(Unsendable, match="content objects were returned"):
             tool_result(bare(OBJECT), content)
 
 

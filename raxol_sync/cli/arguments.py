@@ -17,7 +17,10 @@ from typing import NoReturn
 from raxol_sync.cli.failures import UsageError
 
 SERVER_WORDS = "-- COMMAND ARGS... | URL | --config FILE [--server NAME]"
-_OPTIONS = "[--json] [--timeout SECONDS] [--env NAME=VALUE]... [--verbose]"
+_OPTIONS = (
+    "[--json] [--timeout SECONDS] [--env NAME=VALUE]... [--header NAME:VALUE]... [--allow-http] "
+    "[--verbose]"
+)
 ASKING = ("call", "read", "prompt")  # during these a server may ask something
 
 # Command -> its own words, what it does.
@@ -110,6 +113,7 @@ def parse(command: str, words: Sequence[str]) -> tuple[Request, Where]:
         own, program = own[:at], tuple(own[at + 1 :])
         if not program:
             raise UsageError("after -- comes the server's command, as in: -- python server.py")
+        _refuse_script(command, program)
     found = _parser(command).parse_intermixed_args(own)
     rest: list[str] = list(found.rest)
     subject = _subject(command, rest)
@@ -123,9 +127,10 @@ def parse(command: str, words: Sequence[str]) -> tuple[Request, Where]:
             "or https:// for another machine"
         )
     if rest and not takes_pairs:
+        python = "python " if _is_script(rest[0]) else ""
         raise UsageError(
             f"unexpected {rest[0]!r}; the server's command comes after --, as in: "
-            f"raxol-sync {command} -- {' '.join(rest[:2])}"
+            f"raxol-sync {command} -- {python}{' '.join(rest[:2])}"
         )
     request = Request(
         command,
@@ -197,6 +202,21 @@ def _check(where: Where, command: str) -> None:
         raise UsageError("--header is for a URL: a command has no headers; it may want --env")
     if where.allow_http and where.command:
         raise UsageError("--allow-http is for a URL, and the server is a command")
+
+
+def _refuse_script(command: str, program: Sequence[str]) -> None:
+    """Refuse a Python file in the place of a program, unless it can be one."""
+    word = program[0]
+    if _is_script(word) and not (os.path.dirname(word) and os.access(word, os.X_OK)):
+        more = " ..." if program[1:] else ""
+        raise UsageError(
+            f"{word!r} is a Python file: start it with python, as in: "
+            f"raxol-sync {command} -- python {word}{more}"
+        )
+
+
+def _is_script(word: str) -> bool:
+    return word.endswith(".py") and os.path.isfile(word)
 
 
 def _is_url(word: str) -> bool:

@@ -6,6 +6,7 @@ it came on the wire; ``tools`` joins the pages of the list, ``status`` has a for
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from raxol_sync._deadline import DEFAULT, Deadline, Default, now
 from raxol_sync.cli import printing, values
 from raxol_sync.cli.arguments import Request
-from raxol_sync.cli.failures import MAX_LINE, Failure
+from raxol_sync.cli.failures import ASK_HINT, MAX_LINE, Failure, plain
 from raxol_sync.cli.printing import Output
 from raxol_sync.client.client import Client
 from raxol_sync.client.listing import MAX_ITEMS, read_page, walk
@@ -68,15 +69,27 @@ def call(asking: Asking, output: Output) -> int:
     try:
         raw = asking.ask("tools/call", {"name": request.subject, "arguments": arguments})
     except RPCError as error:
-        raise Failure(f"{error}{_tools_hint(asking)}") from error
+        raise Failure(f"{plain(error)}{_tools_hint(asking)}") from error
     result = read("tools/call", CallResult.from_wire, raw)
     if request.json:
         output.json(raw)
     elif result.is_error:
-        output.error(_shown(result) + printing.one_line(_tools_hint(asking), MAX_LINE))
+        hint = _ask_hint(result, request) or _tools_hint(asking)
+        output.error(_shown(result) + printing.one_line(hint, MAX_LINE))
     else:
         output.text(_shown(result))
     return 1 if result.is_error else 0
+
+
+def _ask_hint(result: CallResult, request: Request) -> str:
+    """Return what helps where a person would have to approve, and nobody could be asked."""
+    try:
+        said = json.loads(result.text)
+    except (ValueError, RecursionError):
+        return ""
+    wanted = {"error": "authorization_required", "decision": "ask"}
+    needed = isinstance(said, dict) and wanted.items() <= said.items()
+    return ASK_HINT if needed and not request.ask else ""
 
 
 def read_resource(asking: Asking, output: Output) -> int:

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Collection
 
 from raxol_sync.cli.printing import one_line
-from raxol_sync.errors import MCPError, RequestTimeout, ServerExited
+from raxol_sync.errors import MCPError, RequestTimeout, RPCError, ServerExited
 
+ASK_HINT = "; with --ask you can answer here"
 MAX_LINE = 500  # characters of an error's line
 _MAX_WORDS = 300  # characters of a server's last words in it
 
@@ -23,6 +24,7 @@ _SPOKEN = (
     ("; give its full path, or put its folder on PATH (env= replaces the server's PATH)",
      "; give its full path, or install it"),
     ("(cwd=)", "(cwd)"),
+    (": arguments go in args=", ": write its words without quotes around all of them"),
     ("allow_http=True", "--allow-http"),
     ("check headers= or auth=", "check --header"),
     ("check url=, which is", "check the URL, which is"),
@@ -46,7 +48,6 @@ def describe(
     *,
     limit: float | None = None,
     passed: Collection[str] = (),
-    skipped: str | None = None,
 ) -> str:
     """Return an error as one line that a terminal shows harmlessly.
 
@@ -54,7 +55,6 @@ def describe(
         error: what happened.
         limit: what ``--timeout`` said, in seconds.
         passed: the names of variables that the server was given.
-        skipped: a line that the server wrote to its stdout and that was no message.
     """
     exited = _server_exited(error)
     if exited is not None:
@@ -63,12 +63,16 @@ def describe(
         seconds = error.timeout if limit is None else limit
         text = f"{error.method} was not answered within {seconds:g} s (--timeout)"
     else:
-        text = str(error) if isinstance(error, (MCPError, UsageError, Failure)) else _other(error)
-        for ours, spoken in _SPOKEN:
-            text = text.replace(ours, spoken)
-    if skipped is not None:
-        text += f"; it wrote to stdout what is no message: {one_line(skipped, 80)}"
+        ours = isinstance(error, (MCPError, UsageError, Failure))
+        text = plain(error) if ours else _other(error)
+        for words, spoken in _SPOKEN:
+            text = text.replace(words, spoken)
     return one_line(text, MAX_LINE)
+
+
+def plain(error: BaseException) -> str:
+    """Return an error's text without what only programs can do about it."""
+    return str(error).removesuffix(error.hint) if isinstance(error, RPCError) else str(error)
 
 
 def _other(error: BaseException) -> str:
@@ -87,13 +91,14 @@ def _server_exited(error: BaseException) -> ServerExited | None:
 
 def _exit_words(error: ServerExited, passed: Collection[str]) -> str:
     """Say that the server ended, the line of its stderr that tells most, and what it may lack."""
-    how = str(ServerExited(error.code))
+    how = str(ServerExited(error.code, hint=error.hint))
     lines = [line.strip() for line in error.stderr.splitlines()]
     lines = [line for line in lines if line and not _NOTHING_NEW.match(line)]
     if not lines:
-        return f"{how} and wrote nothing to stderr"
+        return how if error.hint else f"{how} and wrote nothing to stderr"
     telling = [line for line in lines if _TELLING.match(line)]
-    text = f"{how}: {one_line((telling or lines)[-1], _MAX_WORDS)}"
+    last = one_line((telling or lines)[-1], _MAX_WORDS)
+    text = f"{how}; its stderr says: {last}" if error.hint else f"{how}: {last}"
     if "No module named 'raxol_sync'" in error.stderr:
         return f"{text}; use a python that has it, such as {sys.executable}"
     held_back = [

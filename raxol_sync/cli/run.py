@@ -20,7 +20,7 @@ from raxol_sync._deadline import Deadline
 from raxol_sync._version import __version__
 from raxol_sync.cli import arguments, commands
 from raxol_sync.cli.arguments import Request, Where
-from raxol_sync.cli.failures import Failure, UsageError, describe
+from raxol_sync.cli.failures import ASK_HINT, Failure, UsageError, describe
 from raxol_sync.cli.printing import Output
 from raxol_sync.client.client import Client
 from raxol_sync.client.config import read_config, resolve
@@ -107,7 +107,7 @@ def _serve(words: Sequence[str], output: Output) -> int:
 
 
 def _ask(request: Request, where: Where, output: Output) -> int:
-    skipped = _Skipped(request.verbose)
+    _keep_quiet(request.verbose)
     deadline = Deadline(request.timeout)
     options = _options(where)
     if request.ask:
@@ -123,7 +123,6 @@ def _ask(request: Request, where: Where, output: Output) -> int:
             error,
             limit=request.timeout,
             passed={**(options.get("env") or {}), **(options.get("headers") or {})},
-            skipped=skipped.line,
         )
         raise Failure(line + _hint(error, request)) from error
     except Failure as error:  # what the server said, with a hint of the command's
@@ -134,7 +133,7 @@ def _hint(error: BaseException | None, request: Request) -> str:
     """Return what helps where the server asks for what nobody can answer."""
     missing = isinstance(error, RPCError) and error.code == MISSING_CLIENT_CAPABILITY
     asks = missing or isinstance(error, InputRequired)
-    return "; with --ask you can answer here" if asks and not request.ask else ""
+    return ASK_HINT if asks and not request.ask else ""
 
 
 def _options(where: Where) -> dict[str, Any]:
@@ -224,23 +223,11 @@ def _join_threads() -> None:
             thread.join(deadline.left())
 
 
-class _Skipped(logging.Handler):
-    """Keeps the first line of a server's stdout that was no message, for the error to come.
-
-    Nothing is logged to stderr unless that was asked for: an error is one line.
-    """
-
-    def __init__(self, verbose: bool) -> None:
-        super().__init__(logging.WARNING)
-        self.line: str | None = None
-        logging.getLogger("raxol_sync").addHandler(self)
-        if verbose:
-            logging.basicConfig(level=logging.DEBUG, format="%(message)s", stream=sys.stderr)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take a record."""
-        if self.line is None and "skipped" in str(record.msg) and isinstance(record.args, tuple):
-            self.line = str(record.args[-1])
+def _keep_quiet(verbose: bool) -> None:
+    """Log nothing to stderr unless that was asked for: an error is one line."""
+    logging.getLogger("raxol_sync").addHandler(logging.NullHandler())
+    if verbose:
+        logging.basicConfig(level=logging.DEBUG, format="%(message)s", stream=sys.stderr)
 
 
 # ---------------------------------------------------------------- the process

@@ -163,6 +163,8 @@ def _load(target: str) -> ModuleType:
         if not is_file and error.name is not None and f"{target}.".startswith(f"{error.name}."):
             raise UsageError(f"there is no module {target} here; {_HINT}") from error
         raise Failure(_import_words(target, error)) from error
+    except UsageError:
+        raise
     except SystemExit as error:
         reason = "it ended the program; put what runs under: if __name__ == '__main__'"
         raise Failure(f"{target} cannot be imported: {reason}") from error

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from raxol_sync.cli.failures import UsageError
+
 Json = dict[str, Any]
 _MAX_DEPTH = 16  # of references and alternatives that are followed
 _OTHER_KINDS: tuple[Any, ...] = (0, True, None, [], {})
@@ -35,11 +37,30 @@ def typed(text: str, schema: object, root: object) -> Any:
 
 
 def arguments(pairs: Mapping[str, str], schema: Mapping[str, Any]) -> Json:
-    """Return the arguments of a call of a tool with this input schema."""
+    """Return the arguments of a call of a tool with this input schema.
+
+    Raises:
+        UsageError: one was meant as JSON and is none.
+    """
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     others = schema.get("additionalProperties", True)
+    for name, text in pairs.items():
+        _refuse_broken(name, text, known.get(name, others), schema)
     return {name: typed(text, known.get(name, others), schema) for name, text in pairs.items()}
+
+
+def _refuse_broken(name: str, text: str, schema: object, root: object) -> None:
+    """Refuse what begins as JSON and is none, where the schema does not take it as a string."""
+    if text.lstrip()[:1] not in ("[", "{") or takes(schema, text, root):
+        return
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"{error.msg} (character {error.pos + 1})"
+        raise UsageError(f"{name} begins as JSON does and is none: {place}") from None
+    except RecursionError:
+        raise UsageError(f"{name} is nested too deeply") from None
 
 
 def takes(schema: object, value: Any, root: object, depth: int = 0) -> bool:

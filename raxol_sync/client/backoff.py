@@ -24,7 +24,6 @@ class Backoff:
         first: float,
         closing: threading.Event,
         *,
-        longest: float = LONGEST,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
         """Say where to begin.
@@ -32,12 +31,11 @@ class Backoff:
         Args:
             first: the first delay, in seconds.
             closing: set when nobody wants the next attempt any more.
-            longest: the longest delay, in seconds.
             sleep: waits that long, or until ``closing`` is set; tests pass their own.
         """
         self._first = first
         self._closing = closing
-        self._longest = max(longest, first)
+        self._longest = max(LONGEST, first)
         self._sleep = sleep
         self.attempts = 0
 
@@ -50,9 +48,8 @@ class Backoff:
         from tenacity import RetryCallState, Retrying, wait_exponential
 
         state = RetryCallState(Retrying(), None, (), {})
-        state.attempt_number = self.attempts + 1
         # An exponent past 60 would only build large numbers: the result is the longest delay.
-        state.attempt_number = min(state.attempt_number, 60)
+        state.attempt_number = min(self.attempts + 1, 60)
         return float(wait_exponential(multiplier=self._first, max=self._longest)(state))
 
     def wait(self) -> bool:

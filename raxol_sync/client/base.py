@@ -13,22 +13,14 @@ from raxol_sync._deadline import DEFAULT, Deadline, Default, check_seconds
 from raxol_sync.client import wiring
 from raxol_sync.client.arguments import WebArguments
 from raxol_sync.client.calls import Progress
-from raxol_sync.client.listing import (
-    MAX_ITEMS,
-    PageCache,
-    read_page,
-    usable,
-    walk,
-)
+from raxol_sync.client.listing import MAX_ITEMS, PageCache, read_page, usable, walk
 from raxol_sync.client.memory import ServerLike
 from raxol_sync.client.metering import LedgerLike, Meter
 from raxol_sync.client.responder import GivenRoots, OnElicit, OnSample
 from raxol_sync.client.session import GRACE, STOP_TIME, stop_when_collected
 from raxol_sync.errors import ConnectFailed, NotReady
 from raxol_sync.telemetry import Sink
-from raxol_sync.values import (
-    Status,
-)
+from raxol_sync.values import Status
 
 T = TypeVar("T")
 Self = TypeVar("Self", bound="ClientBase")
@@ -93,9 +85,9 @@ class ClientBase:
         self._web = url is not None
         web = WebArguments(url, headers, auth, proxies, allow_http, block_private, pool_size)
         self._target = wiring.target(name, command, args, env, cwd, inherit_env, server, web)
-        window = (protocol_version, concurrency, pool_size, queue_limit, retry_rejected)
+        speech = (protocol_version, concurrency, pool_size, queue_limit, retry_rejected)
         times = (init_timeout, probe_timeout, reconnect_delay, fail_fast)
-        bounds = wiring.Limits(*window, *times, max_message_bytes)
+        bounds = wiring.Limits(*speech, *times, max_message_bytes)
         wiring.check_limits(name, bounds, call_timeout, max_tools)
         self._meter = Meter(prices, metered, reservations)
         self._param_headers: dict[str, Any] = {}  # per tool, of the last list; replaced whole
@@ -107,6 +99,9 @@ class ClientBase:
         self._meter.tell = self._session.tell
         self._finalizer = weakref.finalize(self, stop_when_collected, self._session)
         self._finalizer.atexit = False  # at the interpreter's exit the session stops itself
+
+    # Python names a function so where an argument does not fit, and users know no base class.
+    __init__.__qualname__ = "Client"
 
     # ------------------------------------------------------------ life
 

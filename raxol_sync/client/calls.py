@@ -41,25 +41,44 @@ class Extras(NamedTuple):
 PLAIN = Extras()
 
 
-class Waiter:
+class _Token:
+    """What a ``Waiter`` and a ``Ticket`` share: the outcome that is kept."""
+
+    __slots__ = ("_outcome", "nested", "progress")
+
+    def __init__(self, nested: bool, progress: Progress | None) -> None:
+        self.nested = nested
+        self.progress = progress
+        self._outcome: tuple[Json | None, BaseException | None] | None = None
+
+    def store(self, result: Json | None, error: BaseException | None) -> None:
+        """Keep the outcome."""
+        self._outcome = (result, error)
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is an outcome, handed over or not."""
+        return self._outcome is not None
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error, if the outcome is one."""
+        return None if self._outcome is None else self._outcome[1]
+
+
+class Waiter(_Token):
     """A blocked caller. ``wait`` is the caller's; the rest is called by whoever settles it.
 
     ``nested``: the caller is a handler on the delivery thread, so its outcome must not wait there.
     """
 
-    __slots__ = ("_gate", "_outcome", "nested", "progress")
+    __slots__ = ("_gate",)
 
     def __init__(self, *, nested: bool, progress: Progress | None = None) -> None:
-        self.nested = nested
-        self.progress = progress
-        self._outcome: tuple[Json | None, BaseException | None] | None = None
+        super().__init__(nested, progress)
         # A lock as a one-shot gate: it is what Event and Condition are made of, without their cost.
         self._gate = threading.Lock()
         self._gate.acquire()
-
-    def store(self, result: Json | None, error: BaseException | None) -> None:
-        """Keep the outcome."""
-        self._outcome = (result, error)
 
     def release(self) -> None:
         """Wake the caller. Called once, because the request is popped once."""
@@ -78,16 +97,6 @@ class Waiter:
                     return False
         return True
 
-    @property
-    def settled(self) -> bool:
-        """Whether there is an outcome, handed over or not."""
-        return self._outcome is not None
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error, if the outcome is one."""
-        return None if self._outcome is None else self._outcome[1]
-
     def outcome(self) -> Json:
         """Return the result, or raise the error, which must be there."""
         assert self._outcome is not None
@@ -98,13 +107,15 @@ class Waiter:
         return result
 
 
-class Ticket(Generic[T]):
+class Ticket(_Token, Generic[T]):
     """A future's end of a request: converts the result and settles the future.
 
     ``nested``: it was made by a handler, which may wait for it: as with ``Waiter``.
+    ``pays(error)`` is called before the future is settled: whoever waits for that may want to use
+    what it gives back. It must not raise.
     """
 
-    __slots__ = ("_convert", "_future", "_outcome", "alarm", "nested", "progress")
+    __slots__ = ("_convert", "_future", "alarm", "pays")
 
     def __init__(
         self,
@@ -114,26 +125,11 @@ class Ticket(Generic[T]):
         nested: bool,
         progress: Progress | None = None,
     ) -> None:
-        self.nested = nested
-        self.progress = progress
+        super().__init__(nested, progress)
         self.alarm: tuple[Scheduler, Alarm] | None = None
+        self.pays: Callable[[BaseException | None], object] | None = None
         self._future: DeliveredFuture[T] | None = future
         self._convert = convert
-        self._outcome: tuple[Json | None, BaseException | None] | None = None
-
-    def store(self, result: Json | None, error: BaseException | None) -> None:
-        """Keep the outcome."""
-        self._outcome = (result, error)
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is an outcome, handed over or not."""
-        return self._outcome is not None
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error, if the outcome is one."""
-        return None if self._outcome is None else self._outcome[1]
 
     def release(self) -> None:
         """Settle the future with the stored outcome; the second time nothing happens."""
@@ -157,10 +153,13 @@ class Ticket(Generic[T]):
             future.set_running_or_notify_cancel()
 
     def _take(self) -> DeliveredFuture[T] | None:
-        """Return the future once, and let go of it and of its alarm."""
+        """Return the future once, let go of it and of its alarm, and have it paid for."""
         future, self._future = self._future, None
         alarm, self.alarm = self.alarm, None
         if alarm is not None:
             scheduler, entry = alarm
             scheduler.cancel(entry)
+        pays, self.pays = self.pays, None
+        if pays is not None:
+            pays(self.error)
         return future

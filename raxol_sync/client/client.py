@@ -14,11 +14,8 @@ from typing import Any
 from raxol_sync._deadline import DEFAULT, Deadline
 from raxol_sync.client.base import ClientBase, Json, Timeout
 from raxol_sync.client.calls import Extras, Progress
-from raxol_sync.client.listing import (
-    read_tool,
-    read_web_tool,
-)
-from raxol_sync.client.params import call_params, contents, string, with_meta
+from raxol_sync.client.listing import read_tool, read_web_tool
+from raxol_sync.client.params import call_params, contents, string, strings, with_meta
 from raxol_sync.client.results import read
 from raxol_sync.client.subscription import ClientSubscription, Filter, as_uris
 from raxol_sync.content import Contents
@@ -46,7 +43,7 @@ class Client(ClientBase):
 
     Args:
         name: what the client calls the server, in logs and in ``tool_name``.
-        url: where an HTTP server is (needs ``requests``); ``headers``: sent with each request, as
+        url: where an HTTP server is; ``headers``: sent with each request, as
             they are; ``auth``: a ``requests`` auth object; ``proxies``: as ``requests`` takes them;
             ``allow_http``: plain http also to other machines; ``block_private``: public addresses
             only; ``retry_rejected``: send a request whose session was rejected once more.
@@ -72,7 +69,8 @@ class Client(ClientBase):
             ``SampleResult``. If it takes ``tools=``, it is also asked with tools.
         roots: paths or ``file:`` URIs to tell the server, or a callable giving them. It and the
             two above run on up to 8 threads, may call the client, are declared only if given.
-        on_log: ``(level, data, logger)``; ``on_progress``: ``(done, total, message)``;
+        on_log: ``(level, data, logger)``, each log message of at least ``info`` until
+            ``set_log_level`` says otherwise; ``on_progress``: ``(done, total, message)``;
             ``on_notification``: ``(method, params)``, every notification. These three run on one
             thread, in order, and may call the client.
         telemetry: ``(event, fields)``: sessions, reconnections, requests, the breaker, what calls
@@ -135,7 +133,9 @@ class Client(ClientBase):
             UnmeteredCall, UnknownPrice: nothing was sent (row C25).
             RequestTimeout: no answer in time; the call was cancelled.
             RPCError, InvalidResponse: the server's answer.
-            InputRequired: the server asks for what no handler was given for, or one failed.
+            InputRequired: a server of 2026-07-28 asks for what no handler was given for, although
+                that was not declared, or a handler failed. One that keeps to what is declared
+                refuses with ``RPCError`` (-32021); an older one mostly gives a failed result.
             ServerExited, ConnectionLost, SessionRejected, HTTPStatusError: the server, or its
                 session, went away, or it answered without a message.
         """
@@ -226,9 +226,12 @@ class Client(ClientBase):
             context: the values of other arguments, by name.
             timeout: as everywhere.
         """
-        params: Json = {"ref": dict(ref), "argument": dict(argument)}
+        params: Json = {
+            "ref": strings("ref", ref, '{"type": "ref/prompt", "name": "..."}'),
+            "argument": strings("argument", argument, '{"name": "...", "value": "..."}'),
+        }
         if context:
-            params["context"] = {"arguments": dict(context)}
+            params["context"] = {"arguments": strings("context", context, '{"name": "value"}')}
         result = self._session.request("completion/complete", params, self._deadline(timeout))
         return read("completion/complete", Completion.from_wire, result)
 
@@ -286,7 +289,8 @@ class Client(ClientBase):
     def set_log_level(self, level: str, *, timeout: Timeout = DEFAULT) -> None:
         """Ask for log messages of at least this level.
 
-        A legacy server is told; in the modern era each later request says it.
+        A legacy server is told; in the modern era each later request says it. Until then it is
+        ``info``, in the modern era only with ``on_log``.
         """
         if level not in LOG_LEVELS:
             raise ValueError(f"level must be one of {', '.join(LOG_LEVELS)}")

@@ -44,7 +44,7 @@ class Desk:
 
     def __init__(self, handled: Collection[str], *, waiting: int) -> None:
         """``handled``: the methods with a handler; ``waiting``: rounds without a thread yet."""
-        self._handled = frozenset(handled)
+        self.handled = frozenset(handled)
         self._limit = MAX_HANDLERS + waiting
         self._requests: dict[int | str, Inquiry] = {}  # of a legacy server, by its id
         self._rounds: dict[Entry, Inquiry] = {}
@@ -59,7 +59,7 @@ class Desk:
         """
         if request.id in self._requests:
             return Ignored("a request with the id of one that is open")
-        if not ready or request.method not in self._handled:
+        if not ready or request.method not in self.handled:
             return _refuse(request.id, METHOD_NOT_FOUND, "Method not found")
         if self.jobs >= MAX_HANDLERS:
             reason = f"busy: this client runs {MAX_HANDLERS} handlers at once"
@@ -99,7 +99,7 @@ class Desk:
             return InvalidResponse(method, "its requestState is not a string")
         if not wanted and state is None:
             return InvalidResponse(method, "it requires input and asks for none")
-        if not all(item.method in self._handled for item in wanted.values()):
+        if not all(item.method in self.handled for item in wanted.values()):
             return unanswered
         if entry.rounds >= MAX_ROUNDS:
             return InvalidResponse(method, f"after {MAX_ROUNDS} rounds it still requires input")

@@ -15,7 +15,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
@@ -37,12 +36,12 @@ from raxol_sync.client.effects import (
     Send,
     Settle,
 )
-from raxol_sync.client.handlers import HandlerPool, Handlers, progress_of
+from raxol_sync.client.handlers import Handlers, ThreadPool, progress_of
 from raxol_sync.client.link import (
     Link,
     as_connect_failed,
     check_process,
-    on_done,
+    pay,
     run,
     settle_holding,
 )
@@ -97,7 +96,7 @@ class Exchange:
         self._stopping = False
         self._process = os.getpid()
         self._delivery = Delivery(f"raxol-sync-{name}-delivery")
-        self._pool = HandlerPool(f"raxol-sync-{name}-handler", MAX_HANDLERS)
+        self._pool = ThreadPool(f"raxol-sync-{name}-handler", MAX_HANDLERS)
         # Deadlines of futures run on the timer itself: they settle, and run no user code.
         self._scheduler = Scheduler(run, f"raxol-sync-{name}-timer")
         self._posted = 0  # notifications handed to the delivery thread; written by the reader
@@ -159,9 +158,8 @@ class Exchange:
         direct = nested or self._behind_itself()
         ticket = Ticket(future, convert, nested=direct, progress=progress)
         entry = self._entry(method, params, ticket, progress, extras)
-        if entry.holding is not None:  # not by the future's own method, which is for users
-            done = partial(on_done, entry.holding, entry, ticket)
-            Future.add_done_callback(future, done)
+        if entry.holding is not None:  # not as a done callback: who waits is woken before those
+            ticket.pays = partial(pay, entry.holding, entry)
         future.bind_cancel(partial(self._cancel, entry, ticket))
         if deadline.at is not None:
             expire = partial(self._expire, entry, ticket, deadline.seconds)
@@ -350,7 +348,7 @@ class Exchange:
     # ------------------------------------------------------------ what the server sends
 
     def _receive(self, link: Link, message: Incoming | Signal) -> None:
-        """Take a message; called by the transport, in order, on one thread."""
+        """Take a message; called by the transport, in order, one at a time."""
         with self._lock:
             if link is not self._link:
                 return

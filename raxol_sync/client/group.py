@@ -20,7 +20,7 @@ from raxol_sync.client.calls import Progress
 from raxol_sync.client.client import Client
 from raxol_sync.client.config import MAX_SERVERS, Source, read_config, resolve
 from raxol_sync.client.naming import tool_name
-from raxol_sync.errors import InvalidSpec, MCPError
+from raxol_sync.errors import InvalidSpec, MCPError, NotReady
 from raxol_sync.values import CallResult, Status, ToolInfo
 
 T = TypeVar("T")
@@ -47,6 +47,7 @@ class ClientGroup:
             raise InvalidSpec(f"a group has at most {MAX_SERVERS} servers, not {len(clients)}")
         self._clients = dict(clients)
         self._strict = strict
+        self._began = self._stopped = False
         self._prefixes = {tool_name(name, ""): name for name in self._clients}
         _check_prefixes(list(self._clients))
 
@@ -80,7 +81,14 @@ class ClientGroup:
     # ------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begin to start every server, and return at once; twice is harmless."""
+        """Begin to start every server, and return at once; twice is harmless.
+
+        Raises:
+            NotReady: the group was stopped, which is final.
+        """
+        if self._stopped:
+            raise self._not_usable()
+        self._began = True
         for client in self._clients.values():
             client.start()
 
@@ -90,13 +98,16 @@ class ClientGroup:
         ``timeout`` left out is each client's ``init_timeout``.
 
         Raises:
+            NotReady: the group was stopped or never started.
             NotReady, ConnectFailed: of the first that failed, in a strict group only.
         """
+        self._check_usable()
         self._each(lambda client: client.await_ready(timeout))
         return self.status()
 
     def stop(self) -> None:
         """Stop every client, side by side. Idempotent; as long as the slowest takes."""
+        self._stopped = True
         outcomes = self._run(lambda client: client.stop())
         for outcome in outcomes.values():
             if isinstance(outcome, BaseException):
@@ -107,13 +118,18 @@ class ClientGroup:
         return {name: client.status() for name, client in self._clients.items()}
 
     def __enter__(self) -> ClientGroup:
-        """Start all and wait. A strict group stops them again if one fails, and raises."""
+        """Start all and wait. A strict group stops them again if one fails, and raises.
+
+        ``NotReady`` for a group that was stopped, which is final.
+        """
+        ready = False
         try:
             self.start()
             self.await_ready()
-        except BaseException:
-            self.stop()
-            raise
+            ready = True
+        finally:
+            if not ready:
+                self.stop()
         return self
 
     def __exit__(
@@ -134,8 +150,10 @@ class ClientGroup:
         """Return the tools of all servers, under their names in the group, in the servers' order.
 
         Raises:
+            NotReady: the group was stopped or never started.
             MCPError: of the first server that cannot list its own, in a strict group only.
         """
+        self._check_usable()
         listed = self._each(lambda client: client.list_tools(timeout=timeout, refresh=refresh))
         return [
             replace(tool, name=tool_name(name, tool.name))
@@ -184,6 +202,21 @@ class ClientGroup:
         )
 
     # ------------------------------------------------------------ inside
+
+    def _check_usable(self) -> None:
+        """Raise for a group that as a whole has no server to ask: leaving out all would hide it."""
+        never = not self._began and all(s.state == "starting" for s in self.status().values())
+        if self._clients and (self._stopped or never):
+            raise self._not_usable()
+
+    def _not_usable(self) -> NotReady:
+        if self._stopped:
+            return NotReady(
+                "closed", detail="the group was stopped, which is final; make another one"
+            )
+        return NotReady(
+            "starting", detail="use it as in 'with group:', or call start() and then await_ready()"
+        )
 
     def _find(self, name: str) -> tuple[Client, str]:
         """Return whose tool a name is: no prefix of the group begins another one."""

@@ -45,8 +45,8 @@ class Handle:
     __slots__ = ("_ended", "_lock", "_socket", "_waking", "reached")
 
     def __init__(self) -> None:
-        # Guards: _socket, _ended. A socket is shut down under it, which never waits: else it could
-        # be another request's by then.
+        # Guards: _socket, _waking, _ended. A socket is shut down under it, which never waits: else
+        # it could be another request's by then.
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._waking: threading.Event | None = None

@@ -2,6 +2,7 @@
 
 A handler of a server's request may ask a person, and so take minutes: neither the reader nor the
 delivery thread may wait for it. Threads are started when they are needed and stay until ``close``.
+What else must not hold those up, such as requests over HTTP, has a ``ThreadPool`` of its own.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def progress_of(params: Mapping[str, Any]) -> tuple[float | None, float | None, 
     )
 
 
-class HandlerPool:
+class ThreadPool:
     """A bounded number of threads with one queue of jobs. Thread-safe.
 
-    The queue's bound is its owner's: see ``Desk.jobs``.
+    The queue's bound is its owner's: of handlers see ``Desk.jobs``.
     """
 
     def __init__(self, name: str, size: int) -> None:

@@ -28,7 +28,7 @@ from raxol_sync.client.http_base import (
 )
 from raxol_sync.client.signals import Opened, Rejected
 from raxol_sync.client.transport import OnLost, OnMessage
-from raxol_sync.client.verdicts import forgets
+from raxol_sync.client.verdicts import OLDER, forgets, no_message
 from raxol_sync.client.web import Answer
 from raxol_sync.errors import ConnectionLost, InvalidResponse, MCPError
 from raxol_sync.protocol.versions import MODERN
@@ -142,9 +142,7 @@ class HttpTransport(HttpBase):
         if not data.strip():
             raise InvalidResponse(job.frame.method, f"HTTP status {answer.status} without a body")
         if answer.kind not in ("application/json", ""):
-            raise InvalidResponse(
-                job.frame.method, "the HTTP response is neither JSON nor an event stream"
-            )
+            raise InvalidResponse(job.frame.method, no_message(answer.kind, self._plan.target))
         found = False
         for message in self._parse(data):
             found = self._take(job, message, answer) or found
@@ -218,8 +216,7 @@ class HttpTransport(HttpBase):
         if session is not None and frame.method != "initialize" and forgets(status, said):
             self._reject(frame.id, session)
             return
-        # To initialize these mean that the server may only speak HTTP+SSE.
-        older = frame.method == "initialize" and status in (400, 404, 405)
+        older = frame.method == "initialize" and status in OLDER
         plain = status < 500 and status not in FAULTS and not older
         if found is not None and frame.id is not None and plain:
             self._take(job, found._replace(id=frame.id), answer)

@@ -23,8 +23,9 @@ from raxol_sync.breaker import Ticket
 from raxol_sync.client.frames import Frame
 from raxol_sync.client.guard import Guard, How
 from raxol_sync.client.handle import Handle, WebError
-from raxol_sync.client.handlers import HandlerPool
+from raxol_sync.client.handlers import ThreadPool
 from raxol_sync.client.incoming import parse
+from raxol_sync.client.link import run
 from raxol_sync.client.signals import Failed, Signal
 from raxol_sync.client.sse import EventReader
 from raxol_sync.client.targets import HttpTarget
@@ -106,7 +107,8 @@ class HttpBase:
         self._max_frames = max_frames
         self._session: str | None = None  # its id, of a legacy server that gives one
         self._web = Web(plan.target, plan.options)
-        # Guards: _queue, _doomed, _jobs, _handles, _closed and what a transport adds. Leaf.
+        # Guards: _session, _queue, _doomed, _jobs, _handles, _closed and what a transport adds.
+        # Leaf.
         self._lock = threading.Lock()
         self._queue: deque[Job] = deque()  # put, and not handed to a thread
         self._doomed: deque[Handle] = deque()  # to be ended by the next flush
@@ -116,10 +118,10 @@ class HttpBase:
         # The reader's turn: held while a message is handed to the session, which may wait for slow
         # handlers there, as it would with one reader thread.
         self._turn = threading.Lock()
-        self._calls = HandlerPool(f"raxol-sync-{name}-http", window + SPARE_THREADS)
-        self._side = HandlerPool(f"raxol-sync-{name}-side", SIDE_THREADS)
-        self._streams = HandlerPool(f"raxol-sync-{name}-stream", STREAM_THREADS)
-        self._scheduler = Scheduler(_run, f"raxol-sync-{name}-http-timer")
+        self._calls = ThreadPool(f"raxol-sync-{name}-http", window + SPARE_THREADS)
+        self._side = ThreadPool(f"raxol-sync-{name}-side", SIDE_THREADS)
+        self._streams = ThreadPool(f"raxol-sync-{name}-stream", STREAM_THREADS)
+        self._scheduler = Scheduler(run, f"raxol-sync-{name}-http-timer")
         self._on_report: OnReport = lambda report: None
         self._on_lost: OnLost = lambda error: None
 
@@ -180,6 +182,10 @@ class HttpBase:
             # Not told here: this thread may have the reader's turn.
             error = ConnectFailed("no thread can be started for the request")
             self._side.post(partial(self._fail, job, error))
+
+    def complaint(self) -> str:
+        """What is no message fails its own request; see ``Transport.complaint``."""
+        return ""
 
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End every request and stream, join the threads, close the connections."""
@@ -329,7 +335,3 @@ def _shown(location: str) -> str:
     host, slash, path = rest.partition("/")
     shown = f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}" if slashes else text
     return shown.encode("unicode_escape").decode("ascii")
-
-
-def _run(action: Callable[[], object]) -> None:
-    action()

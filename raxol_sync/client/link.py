@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from typing import Any
 
-from raxol_sync.client.calls import Ticket
 from raxol_sync.client.effects import Entry
 from raxol_sync.client.metering import Holding
 from raxol_sync.client.results import fresh
 from raxol_sync.client.transport import Transport
+from raxol_sync.client.verdicts import FailedForGood
 from raxol_sync.errors import BreakerOpen, Busy, ConnectFailed, NotReady, ServerExited
 
 _log = logging.getLogger("raxol_sync.client")
@@ -43,7 +42,8 @@ class Herald:
     def failed(self, error: BaseException | None) -> None:
         """Take a failure after which the client connects again."""
         if isinstance(error, ServerExited):
-            error = ServerExited(error.code)  # what it wrote to stderr is not ours to log
+            # What it wrote to stderr is not ours to log.
+            error = ServerExited(error.code, hint=error.hint)
         words = self.located(str(error))[:MAX_WORDS]
         words = "".join(char if char.isprintable() else " " for char in words)  # a peer's, in part
         if words != self._told:
@@ -67,10 +67,13 @@ def check_process(process: int) -> None:
 
 def as_connect_failed(error: BaseException) -> ConnectFailed:
     """Return why there is no session, as an exception of the caller's own."""
-    if isinstance(error, ConnectFailed):
+    if isinstance(error, FailedForGood):
+        failed, cause = ConnectFailed(error.reason), error.__cause__
+    elif isinstance(error, ConnectFailed):
         return fresh(error)
-    failed = ConnectFailed(str(error))
-    failed.__cause__ = error
+    else:
+        failed, cause = ConnectFailed(str(error)), error
+    failed.__cause__ = cause
     return failed
 
 
@@ -82,9 +85,12 @@ def settle_holding(holding: Holding, entry: Entry, error: BaseException | None) 
         holding.spend()
 
 
-def on_done(holding: Holding, entry: Entry, ticket: Ticket[Any], future: object) -> None:
-    """As ``settle_holding``, for a future."""
-    settle_holding(holding, entry, ticket.error)
+def pay(holding: Holding, entry: Entry, error: BaseException | None) -> None:
+    """As ``settle_holding``, for a future that is about to be settled. Never raises."""
+    try:
+        settle_holding(holding, entry, error)
+    except Exception:  # a ledger's own: the future is settled all the same
+        _log.exception("! a reservation could not be settled")
 
 
 def run(action: Callable[[], object]) -> None:

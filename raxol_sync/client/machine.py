@@ -4,23 +4,20 @@ Theory of operation. The owner serialises every call and performs the effects th
 their order: frames go to the outbox before the owner lets anyone else in, so that the order on the
 wire is the order decided here.
 
-1. A request is ``new``, then ``sent`` if the window has room, else ``queued``, then ``done``.
-   Requests leave the queue first come, first served (row C12).
+1. A request is ``new``, then ``sent`` if the window has room, else ``queued``, then ``done``: see
+   ``Window``.
 2. Whoever takes a request out (an answer, ``abandon``, ``fail``) gives it its outcome; all others
    find nothing. So each request has exactly one.
-3. The window counts requests that are on the wire. A request that is given up leaves it when its
-   ``cancelled`` is on the outbox, which is before the next request is.
-4. The era is settled by row C22's rules: ``begin`` with a probe (``server/discover``), with
+3. The era is settled by row C22's rules: ``begin`` with a probe (``server/discover``), with
    ``initialize``, or with neither. ``silence`` says that the probe's time is up; then both are open
    and the probe's answer still wins if it comes first.
-5. Nothing that a peer sends raises here.
-6. What the server asks for is kept by the ``Desk``: see there. What HTTP adds: ``web_machine``.
-7. Listens are beside the window (row C13): see ``Listens``.
+4. Nothing that a peer sends raises here.
+5. What the server asks for is kept by the ``Desk``: see there. What HTTP adds: ``web_machine``.
+6. Listens are beside the window (row C13): see ``Listens``.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
@@ -42,10 +39,10 @@ from raxol_sync.client.effects import (
 from raxol_sync.client.greeting import Greeting, declares_nothing
 from raxol_sync.client.listens import Listens
 from raxol_sync.client.results import fresh, outcome_of
-from raxol_sync.client.signals import Signal
+from raxol_sync.client.signals import Failed, Signal
+from raxol_sync.client.window import Window
 from raxol_sync.errors import (
     INTERNAL_ERROR,
-    Busy,
     ConnectFailed,
     InvalidResponse,
     MCPError,
@@ -96,20 +93,14 @@ class Machine:
         self.described = False
         self.era: versions.Era | None = None
         self.error: BaseException | None = None
-        self._window = window
-        self._queue_limit = queue_limit
+        self._window = Window(window, queue_limit=queue_limit)
         self._greeting = Greeting(client_info, capabilities)
         self._pinned = pinned
         self.proven = False
         self.streaming = True
         self.sessions = 0
-        self._last_id = 0
         self._listens = Listens()
-        self._pending: dict[int | str, Entry] = {}
-        self._queue: deque[Entry] = deque()
-        self._again: deque[Entry] = deque()  # to be sent again with input, before the queue
         self._desk = Desk(handled, waiting=queue_limit)
-        self._meta: bytes | None = None  # of modern requests, encoded
         self._probe_id: int | None = None
         self._init_id: int | None = None
         self._probed = False  # this process was asked server/discover
@@ -122,22 +113,17 @@ class Machine:
     @property
     def pending(self) -> int:
         """How many requests are on the wire."""
-        return len(self._pending)
+        return len(self._window.sent)
 
     @property
     def queued(self) -> int:
         """How many requests wait for room in the window."""
-        return len(self._queue) + len(self._again)
+        return self._window.queued
 
     @property
     def crowded(self) -> bool:
         """Whether all that is on the wire may be waiting for handlers (row C14)."""
-        return self._desk.jobs >= self._window
-
-    @property
-    def full(self) -> bool:
-        """Whether the next request would have to wait."""
-        return len(self._pending) >= self._window
+        return self._desk.jobs >= self._window.size
 
     @property
     def pooled(self) -> bool:
@@ -162,13 +148,12 @@ class Machine:
         self._probe_id = self._init_id = self._refused = None
         self._probed = self._retried = False
         self.proven = False
-        self.era, self.agreement, self._meta = None, None, None
+        self.era, self.agreement, self._window.meta = None, None, None
+        self.state = "initializing"
         if opening == "modern":
-            self.state = "initializing"
             effects = self._agree("modern", Agreement(versions.MODERN.name, {}, {}, None))
             self.described = False
             return effects
-        self.state = "initializing"
         if opening == "discover":
             return [Changed(), self._discover(self._pinned or versions.MODERN.name)]
         return [Changed(), self._initialize()]
@@ -187,10 +172,8 @@ class Machine:
 
     def fail(self, error: BaseException) -> list[Effect]:
         """Close the session; every request that is open fails with ``error``."""
-        outstanding = [*self._pending.values(), *self._desk.clear(), *self._again, *self._queue]
-        outstanding += self._listens.clear()
-        for table in (self._pending, self._again, self._queue):
-            table.clear()
+        sent, queued = self._window.clear()
+        outstanding = [*sent, *self._desk.clear(), *queued, *self._listens.clear()]
         self._probe_id = self._init_id = None
         self.state, self.error = "closed", error
         for entry in outstanding:
@@ -210,7 +193,7 @@ class Machine:
         """Remember the level that modern requests ask for."""
         self._greeting.log_level = level
         if self.era == "modern" and self.agreement is not None:
-            self._meta = self._greeting.meta(self.agreement.version)
+            self._window.meta = self._greeting.meta(self.agreement.version)
 
     def submit(self, entry: Entry, *, patient: bool = True) -> list[Effect]:
         """Send a request, or queue it. The session must accept it.
@@ -218,15 +201,7 @@ class Machine:
         Raises:
             Busy: the queue is full, or the window is and ``patient`` is false. Nothing is kept.
         """
-        if self.state == "ready" and not self.full and not self.queued:
-            return [self._send(entry)]
-        if not patient:
-            raise Busy("connection", self._window)
-        if self.queued >= self._queue_limit:
-            raise Busy("queue", self._queue_limit)
-        entry.state = "queued"
-        self._queue.append(entry)
-        return []
+        return self._window.submit(entry, ready=self.state == "ready", patient=patient)
 
     def abandon(self, entry: Entry, reason: str) -> list[Effect] | None:
         """Give a request up; ``None`` if it had its outcome already.
@@ -237,7 +212,7 @@ class Machine:
             if entry.state == "asking":
                 self._desk.give_up(entry)
             elif entry.state == "queued":
-                (self._again if entry in self._again else self._queue).remove(entry)
+                self._window.leave_queue(entry)
             entry.state = "done"
             return []
         if entry.state not in ("sent", "listening") or entry.frame is None:
@@ -256,40 +231,18 @@ class Machine:
 
     def listen(self, entry: Entry) -> list[Effect]:
         """Send a listen to a modern server: it waits for nothing and takes no place."""
-        send = self._send(entry)
-        self._pending.pop(entry.id or 0)
+        frame = self._window.compose(entry)
         self._listens.add(entry)
-        return [send]
+        return [Send(frame, entry)]
 
     def _take(self, request_id: object) -> Entry | None:
         """Take a request out that is on the wire; ``None`` where there is none with this id."""
-        entry = self._pending.pop(request_id, None) if type(request_id) is int else None
-        if entry is None:
-            return self._listens.take(request_id)
-        entry.state = "done"
-        return entry
-
-    def _send(self, entry: Entry) -> Send:
-        self._last_id += 1
-        entry.id = self._last_id
-        meta = frames.with_members(self._meta, entry.meta)
-        if entry.progress:
-            meta = frames.with_token(meta, entry.id)
-        params = entry.params
-        if entry.extra is not None:
-            params = frames.with_extras(params, entry.extra)
-        entry.frame = frames.request(entry.id, entry.method, params, meta)
-        entry.frame.headers = entry.headers
-        self._pending[entry.id] = entry
-        entry.state = "sent"
-        return Send(entry.frame, entry)
+        entry = self._window.take(request_id)
+        return self._listens.take(request_id) if entry is None else entry
 
     def _promote(self) -> list[Effect]:
         """Send what the window has room for, oldest first."""
-        sent: list[Effect] = []
-        while self.queued and not self.full and self.state == "ready":
-            sent.append(self._send((self._again or self._queue).popleft()))
-        return sent
+        return self._window.promote() if self.state == "ready" else []
 
     # ------------------------------------------------------------ what the server asks for
 
@@ -302,8 +255,7 @@ class Machine:
 
     def _send_again(self, entry: Entry) -> list[Effect]:
         """Send a request once more, with input; it goes before what is queued."""
-        entry.state = "queued"
-        self._again.append(entry)
+        self._window.put_first(entry)
         return self._promote()
 
     def _on_input_required(
@@ -330,6 +282,9 @@ class Machine:
             return self._on_notification(message)
         if isinstance(message, Request):
             return self._on_request(message)
+        if isinstance(message, Failed):
+            entry = self._take(message.id)
+            return [] if entry is None else [Settle(entry, None, message.error), *self._promote()]
         return self._on_malformed(message) if isinstance(message, Malformed) else []
 
     def _on_response(self, answer: Response) -> list[Effect]:
@@ -344,12 +299,13 @@ class Machine:
         entry = self._take(answer.id)
         if entry is None:
             return [Ignored("an answer to no open request")]
-        result, error = outcome_of(entry.method, answer, modern=self.era == "modern")
+        modern, handled = self.era == "modern", self._desk.handled
+        result, error = outcome_of(entry.method, answer, modern=modern, handled=handled)
         if error is not None and result is not None:
             return self._on_input_required(entry, result, error)
         settle = Settle(entry, result, error)
         self.proven = True
-        return [settle, *self._promote()] if self._queue or self._again else [settle]
+        return [settle, *self._promote()] if self.queued else [settle]
 
     def _on_notification(self, note: Notification) -> list[Effect]:
         if note.method != "notifications/progress":
@@ -360,7 +316,7 @@ class Machine:
                 found += [] if ended is None else [Settle(ended, {})]
             return found
         token = note.params.get("progressToken")
-        entry = self._pending.get(token) if type(token) is int else None
+        entry = self._window.sent.get(token) if type(token) is int else None
         if entry is not None and not entry.progress:
             entry = None
         return [Deliver(note.method, note.params, entry)]
@@ -388,14 +344,12 @@ class Machine:
     # ------------------------------------------------------------ negotiation (row C22)
 
     def _discover(self, version: str) -> Send:
-        self._last_id += 1
-        self._probe_id = self._last_id
+        self._probe_id = self._window.new_id()
         self._probed = True
         return Send(self._greeting.discover(self._probe_id, version))
 
     def _initialize(self) -> Send:
-        self._last_id += 1
-        self._init_id = self._last_id
+        self._init_id = self._window.new_id()
         version = self._pinned or versions.NEWEST_LEGACY.name
         return Send(self._greeting.initialize(self._init_id, version))
 
@@ -443,5 +397,5 @@ class Machine:
         self.sessions += 1
         self.era, self.agreement, self.state, self.error = era, agreement, "ready", None
         self.described = True
-        self._meta = self._greeting.meta(agreement.version) if era == "modern" else None
+        self._window.meta = self._greeting.meta(agreement.version) if era == "modern" else None
         return [Changed()]

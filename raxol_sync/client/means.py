@@ -8,6 +8,7 @@ else.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import socket
 import threading
@@ -18,10 +19,47 @@ from raxol_sync._deadline import now
 from raxol_sync.client.handle import Handle, WebError
 from raxol_sync.client.resolver import resolve
 from raxol_sync.client.targets import check_addresses
-from raxol_sync.errors import InvalidSpec, TargetBlocked
+from raxol_sync.errors import ConnectFailed, InvalidSpec, TargetBlocked
+
+AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+"""Variables that name the certificates to trust: the first that is set, as with ``requests``."""
 
 IDLE_TIME = 4.0  # seconds; servers close idle connections after 5 or more (uvicorn), 6 (node)
+_UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})  # of OpenSSL: what certificates end in is unknown
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"})
 _LOGGERS = ("connectionpool", "connection", "poolmanager", "response", "util.retry")
+
+
+def authorities() -> str | bool:
+    """Return the file or folder of certificates to trust; ``True``: those of ``certifi`` (row C23).
+
+    It never is ``False``: certificates are always verified.
+
+    Raises:
+        ConnectFailed: a variable names what cannot be read, or holds no certificate.
+    """
+    name = _authorities_name()
+    if name is None:
+        return True
+    import ssl
+
+    path = os.environ[name]
+    folder = os.path.isdir(path)
+    try:
+        # Tried here, where it can be told which variable is wrong. A folder is read when needed.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(None if folder else path, path if folder else None)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError, too
+        what = "holds no certificate in PEM form"
+        if not isinstance(error, ssl.SSLError):
+            what = f"cannot be read: {(getattr(error, 'strerror', None) or 'no path').lower()}"
+        reason = f"{name} in the environment names certificates to trust, but {path!r} {what}"
+        raise ConnectFailed(reason) from error
+    return path
+
+
+def _authorities_name() -> str | None:
+    return next((name for name in AUTHORITIES if os.environ.get(name)), None)
 
 
 def explain(error: BaseException, *, connected: bool) -> WebError:
@@ -62,7 +100,11 @@ def _told(error: BaseException) -> str | None:
     from http.client import HTTPException
 
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS: the certificate is not valid: {error.verify_message}"
+        words = f"TLS: the certificate is not valid: {error.verify_message}"
+        return words + (_trust_hint() if error.verify_code in _UNKNOWN_AUTHORITY else "")
+    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
+        words = str(error.reason).lower().replace("_", " ")
+        return f"TLS: {words}: the server may speak plain http: is it http://?"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {str(error.reason or 'the handshake failed').lower().replace('_', ' ')}"
     if isinstance(error, socket.gaierror):
@@ -84,6 +126,14 @@ def _told(error: BaseException) -> str | None:
     if isinstance(error, HTTPException):
         return f"what the server sent is not HTTP ({name})"
     return None
+
+
+def _trust_hint() -> str:
+    """Return how to have a certificate trusted that an authority of one's own has signed."""
+    name = _authorities_name()
+    if name is None:
+        return f"; {AUTHORITIES[0]} may name a file with the certificate of your own authority"
+    return f"; the certificates that {name} names do not vouch for it"
 
 
 class Means:
@@ -119,10 +169,20 @@ class Means:
         return request
 
     def send(
-        self, adapter: Any, request: Any, auth: Any, timeout: Any, proxies: dict[str, str]
+        self,
+        adapter: Any,
+        request: Any,
+        auth: Any,
+        timeout: Any,
+        proxies: dict[str, str],
+        trusted: str | bool,
     ) -> Any:
-        """Send a prepared request through an adapter; auth objects may send more (row C27)."""
-        options = {"stream": True, "timeout": timeout, "verify": True, "proxies": proxies}
+        """Send a prepared request through an adapter; auth objects may send more (row C27).
+
+        ``trusted``: see ``authorities``.
+        """
+        verify = trusted or True  # never switched off
+        options = {"stream": True, "timeout": timeout, "verify": verify, "proxies": proxies}
         if auth is not None:
             request.prepare_auth(auth)
         response = adapter.send(request, **options)

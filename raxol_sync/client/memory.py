@@ -18,8 +18,10 @@ from raxol_sync._deadline import Deadline
 from raxol_sync.client.frames import Frame
 from raxol_sync.client.incoming import parse
 from raxol_sync.client.outbox import Outbox
+from raxol_sync.client.signals import Failed
 from raxol_sync.client.transport import OnLost, OnMessage
-from raxol_sync.errors import INTERNAL_ERROR, ConnectFailed
+from raxol_sync.client.verdicts import FailedForGood
+from raxol_sync.errors import INTERNAL_ERROR, ConnectFailed, MessageTooLarge, RPCError
 from raxol_sync.protocol import wire
 from raxol_sync.protocol.wire import Malformed, Response
 
@@ -77,6 +79,10 @@ class MemoryTransport:
         try:
             self._subscription = self._server.subscribe(self._sink, self._conn_id)
         except Exception as error:  # whatever the server raises, there is no connection
+            if isinstance(error, RPCError) and error.code == INTERNAL_ERROR:
+                # The one refusal that `Server.subscribe` documents, and it stays so.
+                reason = "the server in this process is closed, which is final; make another one"
+                raise FailedForGood(reason) from error
             raise ConnectFailed(f"the in-process server refused: {error}") from error
 
     def put(self, frame: Frame) -> bool:
@@ -94,6 +100,10 @@ class MemoryTransport:
     def open_stream(self) -> bool:
         """There always is one; see ``Transport.open_stream``."""
         return True
+
+    def complaint(self) -> str:
+        """Nothing comes in any other way than as messages; see ``Transport.complaint``."""
+        return ""
 
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End the subscription, and with it what the connection has outstanding."""
@@ -138,6 +148,11 @@ class MemoryTransport:
         except wire.EncodeError as error:
             line = b""
             broken = str(error)
+        request_id = message.get("id")
+        if len(line) > self._max_bytes and "method" not in message and type(request_id) is int:
+            too_large = MessageTooLarge(self._max_bytes, "the server's answer")
+            self._on_message(Failed(request_id, too_large))
+            return
         for parsed in parse(line, max_bytes=self._max_bytes) if line else [Malformed(0, broken)]:
             if isinstance(parsed, Malformed) and "method" not in message:
                 parsed = parsed._replace(id=message.get("id"), answer=False)

@@ -95,7 +95,7 @@ class Outbox:
                     return
                 _noting(given, self._role.__exit__, None, None, None)
                 # Once more: someone may have queued a frame while the role was still taken.
-            except BaseException:
+            except BaseException:  # an interrupt: whoever comes next must find the role free
                 if taken and taken[0] and not given:
                     self._give_away(given)
                 raise

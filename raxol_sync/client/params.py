@@ -35,6 +35,17 @@ def string(word: str, value: object) -> str:
     return value
 
 
+def strings(word: str, value: object, example: str) -> dict[str, str]:
+    """Return a mapping of strings; ``TypeError`` for anything else. ``example``: of one."""
+    if not isinstance(value, Mapping):
+        kind = type(value).__name__
+        raise TypeError(f"{word} must be a mapping such as {example}, not {kind}")
+    for key, item in value.items():
+        if not isinstance(key, str) or not isinstance(item, str):
+            raise TypeError(f"{word} must hold strings only, as in {example}")
+    return dict(value)
+
+
 def contents(result: Json) -> list[Contents]:
     """Read a ``resources/read`` result; ``ValueError`` where it is none."""
     items = result.get("contents")

@@ -6,6 +6,7 @@ before the process is reaped: until then its id cannot belong to anyone else.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -20,6 +21,7 @@ from raxol_sync.errors import ConnectFailed
 
 WINDOWS = sys.platform == "win32"
 KILL_WAIT = 2.0  # seconds for the kernel to end a process that was killed
+_SCRIPT = "a Python file goes in args=, with command='python'"
 _POLL = 0.01  # seconds between two looks, where the system has no pidfd
 
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR")
@@ -159,21 +161,45 @@ def _start(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str |
             [command, *args], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(env),
             cwd=cwd, **options,
         )  # fmt: skip
-    except FileNotFoundError as error:
-        if cwd is not None and not os.path.isdir(cwd):
-            reason = f"the folder {cwd!r} (cwd=) does not exist"
-        else:
-            reason = (
-                f"the command {command!r} was not found; give its full path, or put its folder "
-                "on PATH (env= replaces the server's PATH)"
-            )
-        raise ConnectFailed(reason) from error
-    except PermissionError as error:
-        reason = f"the command {command!r} may not be executed; check its permissions (chmod +x)"
-        raise ConnectFailed(reason) from error
     except (OSError, ValueError) as error:
-        words = (getattr(error, "strerror", None) or str(error)).lower()
-        raise ConnectFailed(f"the command {command!r} could not be started: {words}") from error
+        raise ConnectFailed(_why_not(command, cwd, error)) from error
+
+
+def _why_not(command: str, cwd: str | None, error: Exception) -> str:
+    """Return why a command could not be started, and what to do."""
+    found = os.path.join(cwd or "", command)
+    if isinstance(error, FileNotFoundError):
+        if cwd is not None and not os.path.isdir(cwd):
+            return f"the folder {cwd!r} (cwd=) does not exist"
+        program, *more = command.split(maxsplit=1) or [command]
+        if more and not os.path.exists(found):
+            # What follows may be secret, as arguments may.
+            return f"the command {program + ' ...'!r} was not found: arguments go in args="
+        if found.endswith(".py") and os.path.isfile(found):
+            return f"the command {command!r} was not found on PATH: {_SCRIPT}"
+        return (
+            f"the command {command!r} was not found; give its full path, or put its folder "
+            "on PATH (env= replaces the server's PATH)"
+        )
+    if isinstance(error, PermissionError):
+        if os.path.isdir(found):
+            return f"the command {command!r} is a folder; give the program in it"
+        if found.endswith(".py"):
+            return f"the command {command!r} may not be executed: {_SCRIPT}"
+        return f"the command {command!r} may not be executed; check its permissions (chmod +x)"
+    if getattr(error, "errno", None) == errno.ENOEXEC and _is_text(found):
+        return f"the command {command!r} has no #! line: start it with its interpreter"
+    words = (getattr(error, "strerror", None) or str(error)).lower()
+    return f"the command {command!r} could not be started: {words}"
+
+
+def _is_text(path: str) -> bool:
+    """Return whether a file begins as a script does, and not as a program of another machine."""
+    try:
+        with open(path, "rb") as file:
+            return b"\0" not in file.read(256)
+    except OSError:  # it was found on PATH, or may not be read
+        return False
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -85,7 +85,7 @@ class Reporter(Watcher):
         report = _Report(self._telemetry, self._name, method)
         try:
             result = make(method, params, deadline, progress=progress, extras=extras)
-        except BaseException as error:
+        except BaseException as error:  # an interrupt too: what began is reported as ended
             report.failed(error)
             raise
         report.finished(is_error=result.get("isError") is True)
@@ -108,7 +108,7 @@ class Reporter(Watcher):
         report = _Report(self._telemetry, self._name, method)
         try:
             future = make(method, params, deadline, convert, progress=progress, extras=extras)
-        except BaseException as error:
+        except BaseException as error:  # an interrupt too: what began is reported as ended
             report.failed(error)
             raise
         # Not the future's own method: that one takes the delivery thread, for users' callbacks.

@@ -1,6 +1,6 @@
 """The life of a client's connection (rows C02, C05-C07, C19). Floor 3.
 
-One thread per session, the *supervisor*, connects, watches the handshake's deadlines, and closes a
+One thread per session, the *supervisor*, connects, watches the handshake's deadlines, closes a
 connection that was lost, and connects anew after a while (row C15). It decides nothing that the
 machine decides.
 """
@@ -42,7 +42,7 @@ PROVEN_TIME = 60.0  # seconds of being ready, after which the next delay is the 
 GRACE = 0.5  # seconds that a wait for the handshake outlasts the handshake's own deadline
 
 
-class Memory(Protocol):
+class Openings(Protocol):
     """What is known of a server from earlier connections: how to begin with it (row C22)."""
 
     def opening(self) -> Opening:
@@ -67,7 +67,7 @@ class Session(Exchange):
         *,
         concurrency: str | None,
         max_bytes: int,
-        memory: Memory,
+        openings: Openings,
         init_timeout: float | None,
         probe_timeout: float | None,
         reconnect_delay: float = 1.0,
@@ -79,7 +79,7 @@ class Session(Exchange):
 
         Args:
             connect: returns a fresh transport that is not started, for an opening.
-            memory: how to begin.
+            openings: how to begin.
             reconnect_delay: seconds before the first retry of a failed connect.
             fail_fast: nobody who waits for the session waits for retries.
             telemetry: told when a session is ready and when it has ended.
@@ -87,7 +87,7 @@ class Session(Exchange):
         """
         super().__init__(name, machine, handlers, concurrency=concurrency, max_bytes=max_bytes)
         self._connect = connect
-        self._memory = memory
+        self._openings = openings
         self._init_timeout = init_timeout
         self._probe_timeout = probe_timeout
         self._fail_fast = fail_fast
@@ -234,7 +234,7 @@ class Session(Exchange):
 
     def _run_session(self, deadline: Deadline) -> bool:
         """Have a session, to its end; return whether it has proved itself."""
-        opening, again = self._memory.opening(), False
+        opening, again = self._openings.opening(), False
         while True:
             link = self._link_up(opening)
             since = None
@@ -246,7 +246,7 @@ class Session(Exchange):
             cause = type(self._machine.error).__name__ if self._machine.error else None
             self._telemetry.emit("session_ended", name=self._name, error=cause)
             if since is None and not self._stopping and (link is None or link.restart is None):
-                self._memory.failed(opening, again)
+                self._openings.failed(opening, again)
             if self._stopping or link is None or link.restart is None:
                 return since is not None and (self._machine.proven or now() - since >= PROVEN_TIME)
             if self._machine.state == "closed":
@@ -308,7 +308,7 @@ class Session(Exchange):
                     era=status.era,
                     version=status.protocol_version,
                 )
-                self._memory.worked(opening, self._machine.era, again)
+                self._openings.worked(opening, self._machine.era, again)
                 self._on_ready()
             elif due == "rejected":  # a handshake begins anew, on this link
                 ready, deadline = False, Deadline(self._init_timeout)
@@ -318,10 +318,11 @@ class Session(Exchange):
                 self._act(link, self._machine.silence)
             else:
                 waited = f"no answer to the handshake within {deadline.seconds:g} s (init_timeout)"
-                self._fail(link, ConnectFailed(self._herald.located(waited)))
+                words = self._herald.located(waited) + link.transport.complaint()
+                self._fail(link, ConnectFailed(words))
         if since is None and self._stopping and self._machine.agreement is not None:
             # It was stopped so soon after that this thread has not seen it ready.
-            self._memory.worked(opening, self._machine.era, again)
+            self._openings.worked(opening, self._machine.era, again)
         return since
 
     def _on_ready(self) -> None:

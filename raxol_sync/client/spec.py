@@ -1,4 +1,4 @@
-"""What a client was told about its server, checked before anything starts (row C01). Floor 2; pure.
+"""What a client was told about its server, checked before anything starts (row C01). Floor 2.
 
 No text here holds an argument or an environment value: those may be secrets.
 """
@@ -17,11 +17,10 @@ T = TypeVar("T")
 CONCURRENCY = ("stateless", "pooled", "serialized")
 
 
-def check_name(name: object) -> str:
-    """Return the client's name: a string that is not empty."""
+def check_name(name: object) -> None:
+    """A client's name is a string that is not empty."""
     if not isinstance(name, str) or not name:
         raise InvalidSpec("a client needs a name: a string that is not empty")
-    return name
 
 
 def check_target(name: str, command: object, server: object, url: object = None) -> None:
@@ -42,6 +41,16 @@ def check_target(name: str, command: object, server: object, url: object = None)
     if command is not None and (not isinstance(command, (str, os.PathLike)) or not str(command)):
         raise InvalidSpec(
             f"client {name!r}: command= must name a program, its arguments go in args="
+        )
+    if isinstance(server, type):
+        raise InvalidSpec(
+            f"client {name!r}: server= must be an instance, as in {server.__name__}(...), and is "
+            "the class"
+        )
+    if isinstance(server, (str, os.PathLike)):
+        raise InvalidSpec(
+            f"client {name!r}: server= takes a server object of this process; a program goes in "
+            "command=, an address in url="
         )
     if server is not None:
         missing = [word for word in ("subscribe", "request") if not hasattr(server, word)]
@@ -75,16 +84,15 @@ def check_env(name: str, env: object) -> dict[str, str] | None:
     return dict(env)
 
 
-def check_choice(name: str, word: str, value: str | None, choices: Sequence[str]) -> str | None:
-    """Return a value that is one of ``choices``, or ``None``."""
+def check_choice(name: str, word: str, value: str | None, choices: Sequence[str]) -> None:
+    """A value is one of ``choices``, or ``None``."""
     if value is not None and value not in choices:
         raise InvalidSpec(f"client {name!r}: {word}= must be one of {', '.join(choices)}")
-    return value
 
 
-def check_version(name: str, version: str | None) -> str | None:
-    """Return a revision that this package speaks, or ``None``."""
-    return check_choice(name, "protocol_version", version, SUPPORTED)
+def check_version(name: str, version: str | None) -> None:
+    """A revision is one that this package speaks, or ``None``."""
+    check_choice(name, "protocol_version", version, SUPPORTED)
 
 
 def check_extensions(name: str, given: object) -> None:

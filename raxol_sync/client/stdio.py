@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from raxol_sync._deadline import Deadline
 from raxol_sync.client.frames import Frame
 from raxol_sync.client.incoming import parse, shortened
+from raxol_sync.client.noise import Noise
 from raxol_sync.client.outbox import Outbox
 from raxol_sync.client.process import WINDOWS, ServerProcess, environment
 from raxol_sync.client.transport import OnLost, OnMessage
@@ -67,7 +68,9 @@ class StdioTransport:
             self._write, self._ensure_writer, max_frames=max_frames, max_bytes=2 * max_bytes
         )
         self._stderr = StderrTail(name)
-        # Guards: _threads, _closed. Leaf: nothing is called out while it is held.
+        self._noise = Noise(name)
+        self._answered = False  # a message has come; written by the reader alone
+        # Guards: _threads, _closed, _writer_started. Leaf: nothing is called out while it is held.
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
@@ -102,6 +105,10 @@ class StdioTransport:
     def open_stream(self) -> bool:
         """There always is one; see ``Transport.open_stream``."""
         return True
+
+    def complaint(self) -> str:
+        """Tell of what is no message on its stdout; see ``Transport.complaint``."""
+        return self._noise.words()
 
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End the process with its group, join the threads, close the descriptors."""
@@ -189,21 +196,34 @@ class StdioTransport:
     def _read(self, process: ServerProcess, on_message: OnMessage, on_lost: OnLost) -> None:
         lines = LineSplitter(self._max_bytes)
         reader = self._readable(process.stdout, process.pidfd)
-        while chunk := reader.read():
-            for line in lines.feed(chunk):
-                if isinstance(line, Overlong):
-                    on_lost(MessageTooLarge(line.limit, "a line on the server's stdout"))
-                    return
-                self._take(line, on_message)
+        try:
+            while chunk := reader.read():
+                for line in lines.feed(chunk):
+                    if isinstance(line, Overlong):
+                        on_lost(MessageTooLarge(line.limit, "a line on the server's stdout"))
+                        return
+                    self._take(line, on_message)
+        finally:
+            self._noise.end()
         if not self._closed:
             code = process.wait(EXIT_WAIT)
             self._stderr.ended.wait(EXIT_WAIT / 2)
-            on_lost(ServerExited(code, self._stderr.text()))
+            on_lost(ServerExited(code, self._stderr.text(), hint=self._hint(code)))
+
+    def _hint(self, code: int | None) -> str:
+        """Return what may be wrong with a server that has ended without a single message."""
+        if self._answered:
+            return ""
+        early = " before it answered; does it call server.run()?" if code == 0 else ""
+        return early + self._noise.words()
 
     def _take(self, line: bytes, on_message: OnMessage) -> None:
         for message in parse(line, max_bytes=self._max_bytes):
             if isinstance(message, Malformed) and message.id is None:
-                _log.warning("< %s: skipped: %s: %s", self._name, message.reason, shortened(line))
+                # Not handed on: nothing can come of it, and there may be very much of it.
+                self._noise.take(message.reason, line)
+                continue
+            self._answered = True
             on_message(message)
 
 

@@ -1,8 +1,9 @@
 """A ready-made ``on_elicit`` that asks on the terminal. Floor 2.
 
-Spec: client/elicitation: it says who asks, shows what it will send before it does, and can always
-be declined or cancelled. What the server wrote is shown on lines that begin with a bar, with
-control characters escaped: it can neither act on the terminal nor look like a question of ours.
+Spec: client/elicitation: it says who asks, shows what it will send before it does (but for a single
+yes or no), and can always be declined or cancelled. What the server wrote is shown on lines that
+begin with a bar, with control characters escaped: it can neither act on the terminal nor look like
+a question of ours.
 """
 
 from __future__ import annotations
@@ -93,6 +94,9 @@ def _form(message: str, schema: Mapping[str, Any]) -> ElicitResult:
     if len(fields) > MAX_FIELDS:
         _say(f"It has more than {MAX_FIELDS} questions: declined.")
         return ElicitResult("decline")
+    if len(fields) == 1 and fields[0].plain:
+        # Its answer is all that there is to send: it is not shown and asked for again.
+        return ElicitResult("accept", {fields[0].name: _ask(fields[0])})
     while True:
         content: dict[str, Any] = {}
         for field in fields:
@@ -127,6 +131,12 @@ class _Field(NamedTuple):
     required: bool
     choices: list[tuple[str, str]]
     several: bool
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is to be answered with yes or no, and by nothing else, as an approval is."""
+        asks = self.schema.get("type") == "boolean" and self.schema.get("default") is None
+        return asks and self.required and not self.choices
 
 
 def _fields(schema: Mapping[str, Any]) -> Iterator[_Field]:

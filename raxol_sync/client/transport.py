@@ -22,7 +22,7 @@ class Transport(Protocol):
     """One connection to a server. Thread-safe; used once, never started again."""
 
     def start(self, on_message: OnMessage, on_lost: OnLost) -> None:
-        """Connect; from now on call ``on_message`` for each message, in order, on one thread.
+        """Connect; from now on call ``on_message`` for each message, in order, one at a time.
 
         ``on_lost(error)`` is called at most once, after the last message, when the connection ends
         without ``close`` having been called.
@@ -51,6 +51,9 @@ class Transport(Protocol):
 
         Return whether there is one. May take a second.
         """
+
+    def complaint(self) -> str:
+        """Return what was wrong with what came, as the end of a sentence; may be empty."""
 
     def close(self, deadline: Deadline, *, lost: bool = False) -> None:
         """End the connection and what serves it: processes, threads, descriptors. Idempotent.

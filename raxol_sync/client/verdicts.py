@@ -1,4 +1,7 @@
-"""What failures over HTTP say: of a server's era (row C22), and in words. Floor 1; pure."""
+"""What failures to connect say, most of all over HTTP: of a server's era (row C22), and in words.
+
+Floor 1; pure.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,28 @@ from raxol_sync.errors import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     UNSUPPORTED_PROTOCOL_VERSION,
+    ConnectFailed,
     HTTPStatusError,
     InvalidResponse,
     RPCError,
 )
 
+OLDER = frozenset({400, 404, 405})
+"""Statuses that answer ``initialize`` where a server perhaps only speaks HTTP+SSE."""
+
 _UNDECIDED = frozenset({401, 403, 408, 429})
 _SAID = 200  # characters that are shown of what a server says
+# Of these nobody could make a text that repeats a secret.
+_KINDS = frozenset({"text/html", "text/plain", "text/xml", "application/xml"})
 _SECRET = 3  # characters; what is shorter is in any text
 _STALE = frozenset({INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, -32000})
+
+
+class FailedForGood(ConnectFailed):
+    """Raised by a transport whose server has ended for good: connecting anew would change nothing.
+
+    Callers get a plain ``ConnectFailed``.
+    """
 
 
 def undecided(error: BaseException) -> bool:
@@ -32,7 +48,7 @@ def undecided(error: BaseException) -> bool:
 
 def wants_older(error: BaseException) -> bool:
     """Return whether a failed ``initialize`` may mean that the server only speaks HTTP+SSE."""
-    return isinstance(error, HTTPStatusError) and error.status in (400, 404, 405)
+    return isinstance(error, HTTPStatusError) and error.status in OLDER
 
 
 def forgets(status: int, said: Mapping[str, Any] | None) -> bool:
@@ -54,8 +70,13 @@ def stale(error: BaseException | None) -> bool:
 
 
 def is_terminal(error: BaseException | None) -> bool:
-    """Return whether a failed connect is not worth a retry: the credentials are refused (C18)."""
-    return isinstance(error, HTTPStatusError) and error.status == 401
+    """Return whether a failed connect is not worth a retry.
+
+    The credentials are refused (row C18), or the server of this process is closed.
+    """
+    if isinstance(error, HTTPStatusError):
+        return error.status == 401
+    return isinstance(error, FailedForGood)
 
 
 def refusal(
@@ -84,6 +105,14 @@ def refusal(
         shown = "".join(char if char.isprintable() else " " for char in message[:_SAID])
         words.append(f"the server says: {shown.strip()}")
     return HTTPStatusError(status, "; ".join(words))
+
+
+def no_message(kind: str, target: HttpTarget) -> str:
+    """Return what is wrong with a response of another content type than JSON or events."""
+    words = "the HTTP response is neither JSON nor an event stream"
+    if kind in _KINDS:
+        words += f" but {kind}"
+    return f"{words}: check url=, which is {target.shown}"
 
 
 def _tells(text: str, target: HttpTarget, headers: Mapping[str, str]) -> bool:

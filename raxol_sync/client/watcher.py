@@ -24,7 +24,7 @@ from typing import Any
 from raxol_sync._deadline import Deadline, now
 from raxol_sync.client.backoff import Backoff
 from raxol_sync.client.effects import Deliver, Entry, Settle
-from raxol_sync.client.handlers import HandlerPool
+from raxol_sync.client.handlers import ThreadPool
 from raxol_sync.client.link import Link, check_process
 from raxol_sync.client.results import fresh
 from raxol_sync.client.session import HANDLER_TIME, Session
@@ -96,7 +96,7 @@ class Watcher(Session):
     def __init__(self, name: str, *others: Any, reconnect_delay: float = 1.0, **more: Any) -> None:
         """As ``Session``."""
         super().__init__(name, *others, reconnect_delay=reconnect_delay, **more)
-        self._keeper = HandlerPool(f"raxol-sync-{name}-listen", 1)
+        self._keeper = ThreadPool(f"raxol-sync-{name}-listen", 1)
         # Guards: _wishes, _current, _opening, _queued. Leaf.
         self._watching = threading.Lock()
         self._wishes: dict[ClientSubscription, None] = {}  # in their order

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from raxol_sync.client.handle import Handle, WebError
-from raxol_sync.client.means import explain, means, unanswered
+from raxol_sync.client.means import authorities, explain, means, unanswered
 from raxol_sync.client.targets import HttpTarget, is_loopback
 from raxol_sync.errors import MessageTooLarge
 
@@ -127,6 +127,7 @@ class Web:
 
         Raises:
             InvalidSpec: ``requests`` cannot be imported.
+            ConnectFailed: the environment names certificates to trust that cannot be read.
         """
         self._means = means()
         self._target = target
@@ -142,6 +143,7 @@ class Web:
         }
         self._adapter = self._means.adapter(options.connections, options.block_private)
         self._proxies = self._choose_proxies()
+        self._trusted = authorities() if target.scheme == "https" else True
 
     def _choose_proxies(self) -> dict[str, str]:
         if self._options.block_private:
@@ -159,8 +161,6 @@ class Web:
         target: HttpTarget,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        *,
-        time: float | None = None,
     ) -> Answer:
         """Make a request on this thread; return its response once the headers are there.
 
@@ -170,7 +170,6 @@ class Web:
             target: where to.
             headers: in addition to those of every request.
             body: what is sent.
-            time: how many seconds may pass without a byte; ``None`` is no limit.
 
         Raises:
             WebError: there is no response.
@@ -184,7 +183,12 @@ class Web:
                 problem = WebError(False, "the request was given up")
             else:
                 response = self._means.send(
-                    self._adapter, request, self._options.auth, (CONNECT_TIME, time), self._proxies
+                    self._adapter,
+                    request,
+                    self._options.auth,
+                    (CONNECT_TIME, None),  # how long to read is up to the handle
+                    self._proxies,
+                    self._trusted,
                 )
         except Exception as error:  # whatever the means raise; told apart by explain
             problem = explain(error, connected=local.connected)

@@ -161,14 +161,13 @@ class WebMachine(Machine):
 
     def _on_rejected(self, rejected: Rejected) -> list[Effect]:
         """The server has forgotten the session: one handshake, however often it says so."""
-        entry = None if rejected.id is None else self._pending.pop(rejected.id, None)
+        entry = self._window.take(rejected.id)
         effects: list[Effect] = []
         again = not rejected.sent or (self._retry_rejected and entry and not entry.retried)
         if entry is not None and again:
-            entry.retried, entry.state = rejected.sent or entry.retried, "queued"
-            self._again.append(entry)
+            entry.retried = rejected.sent or entry.retried
+            self._window.put_first(entry)
         elif entry is not None:
-            entry.state = "done"
             effects.append(Settle(entry, None, SessionRejected()))
         if not rejected.current:
             return [*effects, *self._promote()]
@@ -182,7 +181,7 @@ class WebMachine(Machine):
 
     def _owed(self) -> list[Effect]:
         """Return the handshake that a rejected session owes, once it may be sent."""
-        if not self._owing or (self._window == 1 and self._pending):
+        if not self._owing or (self._window.size == 1 and self._window.sent):
             return []
         self._owing = False
         return [self._initialize()]

@@ -15,20 +15,18 @@ from raxol_sync.client.greeting import declares_nothing
 from raxol_sync.client.handlers import Handlers
 from raxol_sync.client.listing import PageCache
 from raxol_sync.client.machine import Machine
-from raxol_sync.client.memories import FixedMemory, HttpMemory, StdioMemory
 from raxol_sync.client.memory import MemoryTransport, ServerLike
+from raxol_sync.client.openings import FixedOpenings, HttpOpenings, StdioOpenings
 from raxol_sync.client.reports import Reporter
 from raxol_sync.client.responder import Responder
-from raxol_sync.client.session import Memory
+from raxol_sync.client.session import Openings
 from raxol_sync.client.stdio import Command, StdioTransport
 from raxol_sync.client.transport import Transport
-from raxol_sync.errors import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    InvalidSpec,
-)
+from raxol_sync.errors import INVALID_PARAMS, METHOD_NOT_FOUND, InvalidSpec
 from raxol_sync.protocol.versions import LEGACY_NAMES
 from raxol_sync.telemetry import Sink
+
+FIRST_LOG_LEVEL = "info"  # of messages that modern servers are asked for where there is an on_log
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,11 @@ class Limits:
     fail_fast: bool
     max_message_bytes: int
 
+    @property
+    def window(self) -> int:
+        """How many requests may be on the wire."""
+        return 1 if self.concurrency == "serialized" else self.pool_size
+
 
 def target(
     name: str,
@@ -93,8 +96,8 @@ def target(
     return Target(Command(os.fspath(command), arguments, variables, folder, inherit_env), None)
 
 
-def check_limits(name: str, found: Limits, call_timeout: object, max_tools: object) -> Limits:
-    """Return the limits; ``InvalidSpec`` for a value that cannot be one."""
+def check_limits(name: str, found: Limits, call_timeout: object, max_tools: object) -> None:
+    """``InvalidSpec`` for a value that cannot be a limit."""
     spec.check_choice(name, "concurrency", found.concurrency, spec.CONCURRENCY)
     spec.check_version(name, found.protocol_version)
     counts = ("pool_size", "queue_limit", "max_message_bytes")
@@ -104,7 +107,6 @@ def check_limits(name: str, found: Limits, call_timeout: object, max_tools: obje
         {"max_tools": max_tools, **{word: getattr(found, word) for word in counts}},
         {"call_timeout": call_timeout, **{word: getattr(found, word) for word in seconds}},
     )
-    return found
 
 
 def handlers(name: str, tools: PageCache, told: tuple[Any, Any, Any], asked: Responder) -> Handlers:
@@ -152,22 +154,11 @@ def session(
     info: Mapping[str, Any] | None,
 ) -> Reporter:
     """Return a session that is not started."""
-    window = 1 if bounds.concurrency == "serialized" else bounds.pool_size
-    asked = told.responder
-    rules: dict[str, Any] = {
-        "window": window,
-        "queue_limit": bounds.queue_limit,
-        "client_info": client_info(name, info),
-        "pinned": bounds.protocol_version,
-        "handled": asked.methods if asked else (),
-        "capabilities": asked.capabilities if asked else declares_nothing,
-    }
-    machine = Machine(**rules)
-    if goal.plan is not None:
-        from raxol_sync.client.web_machine import WebMachine
-
-        pauses, retries = bounds.concurrency != "stateless", bounds.retry_rejected
-        machine = WebMachine(pauses=pauses, retry_rejected=retries, **rules)
+    window, asked = bounds.window, told.responder
+    machine = _machine(goal, bounds, client_info(name, info), asked)
+    if told.log is not None:
+        # What a legacy server begins with; a modern one sends none unless it is asked to.
+        machine.set_log_level(FIRST_LOG_LEVEL)
     # A request and its cancellation each, and some room for answers to the server.
     frames = 4 * (window + bounds.queue_limit) + 64
     listens = bool(asked and asked.methods) or told.notification is not None or told.log is not None
@@ -179,7 +170,7 @@ def session(
         _connector(name, goal, bounds.max_message_bytes, frames, window, wants_stream),
         concurrency=bounds.concurrency,
         max_bytes=bounds.max_message_bytes,
-        memory=_memory(goal, bounds.protocol_version),
+        openings=_openings(goal, bounds.protocol_version),
         init_timeout=bounds.init_timeout,
         probe_timeout=bounds.probe_timeout,
         reconnect_delay=bounds.reconnect_delay,
@@ -190,6 +181,26 @@ def session(
     if goal.plan is not None and telemetry is not None:
         goal.plan.guard.on_change = made.tell_breaker
     return made
+
+
+def _machine(
+    goal: Target, bounds: Limits, info: Mapping[str, Any], asked: Responder | None
+) -> Machine:
+    """Return the rules of a session."""
+    rules: dict[str, Any] = {
+        "window": bounds.window,
+        "queue_limit": bounds.queue_limit,
+        "client_info": info,
+        "pinned": bounds.protocol_version,
+        "handled": asked.methods if asked else (),
+        "capabilities": asked.capabilities if asked else declares_nothing,
+    }
+    if goal.plan is None:
+        return Machine(**rules)
+    from raxol_sync.client.web_machine import WebMachine  # only who needs HTTP loads it
+
+    pauses, retries = bounds.concurrency != "stateless", bounds.retry_rejected
+    return WebMachine(pauses=pauses, retry_rejected=retries, **rules)
 
 
 def _connector(
@@ -208,16 +219,16 @@ def _connector(
     return lambda opening: MemoryTransport(server, name, max_bytes=max_bytes, max_frames=frames)
 
 
-def _memory(goal: Target, pinned: str | None) -> Memory:
+def _openings(goal: Target, pinned: str | None) -> Openings:
     """Return what knows how to begin (row C22)."""
     if goal.plan is not None:
         target = goal.plan.target
-        return HttpMemory((target.origin, target.path), pinned)
+        return HttpOpenings((target.origin, target.path), pinned)
     if pinned in LEGACY_NAMES:
-        return FixedMemory("initialize")
+        return FixedOpenings("initialize")
     if goal.command is None:
-        return FixedMemory("modern")
-    return FixedMemory("discover") if pinned is not None else StdioMemory(goal.command)
+        return FixedOpenings("modern")
+    return FixedOpenings("discover") if pinned is not None else StdioOpenings(goal.command)
 
 
 def client_info(name: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:

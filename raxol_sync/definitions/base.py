@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from raxol_sync.errors import InvalidTool, ToolError
+from raxol_sync.hooks import check_hook, problem_of
 from raxol_sync.schema import FunctionSchema, function_schema
 
 Json = dict[str, Any]
@@ -73,7 +74,12 @@ class Definition:
         self._context_parameter = context_parameter
 
     def _check(self, *problems: str | None) -> None:
-        found = [problem for problem in problems if problem]
+        # A completer may be a generator: what it gives is gone through.
+        completers = (
+            hook_problem(f"the completer of {name!r}", completer, generators=True)
+            for name, completer in self.completers.items()
+        )
+        found = [problem for problem in (*problems, *completers) if problem]
         if found:
             raise InvalidTool(f"{self.kind}: {'; '.join(found)}")
 
@@ -123,9 +129,42 @@ def needs_callable(value: object) -> str | None:
     """Return what is wrong with a callback, or ``None``."""
     if not callable(value):
         return "the callback is not callable"
-    own = getattr(value, "__call__", None)  # noqa: B004  # an object's may be async
-    if any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (value, own)):
-        return "async functions cannot be callbacks: raxol_sync runs no event loop; use def"
+    problem = problem_of(value)
+    return None if problem is None else f"the callback {problem}"
+
+
+def refuse_unbound(function: Any, how: str) -> None:
+    """Refuse a method of a class body: callers would have to give it its ``self``.
+
+    Raises:
+        InvalidTool: it is one; ``how`` is how its bound method is registered.
+    """
+    if not inspect.isfunction(function):
+        return
+    written = inspect.unwrap(function)
+    code = getattr(written, "__code__", None)
+    first = code.co_varnames[0] if code is not None and code.co_argcount else None
+    outer = function.__qualname__.rpartition(".")[0]
+    if first not in ("self", "cls") or not outer or outer.endswith("<locals>"):
+        return
+    try:
+        if first in written.__annotations__:  # its author wants one from callers
+            return
+    except NameError:  # since Python 3.14 hints are looked up now: others are not there yet
+        pass
+    name = function.__name__
+    raise InvalidTool(
+        f"{name!r} is a method of {outer.rpartition('.')[2]}, and nobody gives it its "
+        f"{first}; register the bound method: {how}(obj.{name})"
+    )
+
+
+def hook_problem(name: str, hook: object, *, generators: bool = False) -> str | None:
+    """Return what is wrong with a callable that goes with a definition, or ``None``."""
+    try:
+        check_hook(name, hook, generators=generators)
+    except TypeError as error:
+        return str(error)
     return None
 
 

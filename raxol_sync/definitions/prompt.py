@@ -14,6 +14,7 @@ from raxol_sync.definitions.base import (
     needs_mapping,
     non_empty,
     property_schema,
+    refuse_unbound,
     signature_of,
 )
 
@@ -66,6 +67,7 @@ class Prompt(Definition):
         cls, function: Callable[..., Any], *, context_type: type, **options: Any
     ) -> Prompt:
         """Make a prompt of a function; its parameters are the prompt's arguments."""
+        refuse_unbound(function, "server.prompt")
         signature = signature_of(function, context_type)
         fill_from(options, signature)
         required = signature.input_schema.get("required", ())

@@ -14,6 +14,7 @@ from raxol_sync.definitions.base import (
     needs_callable,
     non_empty,
     property_schema,
+    refuse_unbound,
     signature_of,
     with_details,
 )
@@ -79,6 +80,7 @@ class Resource(Definition):
         cls, uri: str, function: Callable[..., Any], *, context_type: type, **options: Any
     ) -> Resource:
         """Make a resource of a function that takes nothing but, perhaps, a ``Context``."""
+        refuse_unbound(function, f"server.resource({uri!r})")
         signature = signature_of(function, context_type)
         fill_from(options, signature)
         resource = cls(uri, callback=function, **options)
@@ -149,6 +151,7 @@ class ResourceTemplate(Definition):
         cls, uri: str, function: Callable[..., Any], *, context_type: type, **options: Any
     ) -> ResourceTemplate:
         """Make a template of a function whose parameters are the template's variables."""
+        refuse_unbound(function, f"server.resource({uri!r})")
         signature = signature_of(function, context_type)
         fill_from(options, signature)
         template = cls(uri, callback=function, **options)

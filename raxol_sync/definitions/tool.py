@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -13,10 +14,12 @@ from raxol_sync.definitions.base import (
     Completer,
     Definition,
     Json,
+    hook_problem,
     needs_callable,
     needs_hints,
     needs_mapping,
     non_empty,
+    refuse_unbound,
 )
 from raxol_sync.errors import InvalidTool, ToolError
 from raxol_sync.policy import is_sensitive
@@ -33,6 +36,11 @@ from raxol_sync.schema import (
 Isolation = Literal["thread", "process"]
 IsFault = Callable[[ToolError], bool]
 _log = logging.getLogger("raxol_sync.server")
+
+NEEDS_PEBBLE = (
+    "isolation='process' needs the package pebble: pip install 'raxol_sync[process]' (or pebble "
+    "alone), or leave isolation out"
+)
 
 
 class Tool(Definition):
@@ -128,6 +136,7 @@ class Tool(Definition):
         Raises:
             InvalidTool: a hint has no schema, or the function cannot be a tool; in words.
         """
+        refuse_unbound(function, "server.tool")
         signature = _signature(function, context_type, needed=input_schema is None)
         context_parameter = _context_parameter(function, signature, context_type)
         tool = cls.__new__(cls)
@@ -197,8 +206,15 @@ class Tool(Definition):
 
     @property
     def returns_content(self) -> bool:
-        """Whether the return hint says content objects; then an empty list is no content."""
+        """Whether the return hint says content objects; each item of a list is content then."""
         return self._signature is not None and self._signature.returns_content
+
+    def is_content_missing(self, value: object) -> bool:
+        """Return whether a result that is no content is against the return hint."""
+        signature = self._signature
+        if self._output is not None or signature is None or not signature.returns_only_content:
+            return False
+        return value is not None or not signature.returns_none
 
     def dump(self, value: object) -> object:
         """Return a callback's result as a JSON value, checked against the return hint."""
@@ -218,7 +234,8 @@ class Tool(Definition):
     def _take_running(self, isolation: str, is_fault: Any) -> None:
         self._check(
             None if isolation in ("thread", "process") else "isolation is 'thread' or 'process'",
-            None if is_fault is None or callable(is_fault) else "is_fault is not callable",
+            hook_problem("is_fault", is_fault),
+            NEEDS_PEBBLE if isolation == "process" and not _is_installed("pebble") else None,
             "a tool in a process of its own cannot take a Context: leave the parameter out"
             if isolation == "process" and self.needs_context
             else None,
@@ -262,6 +279,16 @@ class Tool(Definition):
         if self.annotations is not None:
             item["annotations"] = self.annotations
         return self._common(item)
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    from importlib.util import find_spec  # at first use: most servers isolate nothing
+
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # somebody has put something else in its place
+        return sys.modules[package] is not None
 
 
 def _copied(schema: Mapping[str, Any]) -> Json:

@@ -23,7 +23,20 @@ Json = dict[str, Any]
 
 
 class BadState(ValueError):
-    """Raised when a ``requestState`` is not one that we gave for this request; in words."""
+    """Raised when a ``requestState`` is not one that we gave for this request; in words.
+
+    ``foreign``: none of our keys signed it.
+    """
+
+    def __init__(self, reason: str, *, foreign: bool = False) -> None:
+        super().__init__(reason)
+        self.foreign = foreign
+
+
+FOREIGN = (
+    "requestState is not one that this server gave; if it has several processes, or was "
+    "restarted, all need the same request_state_key"
+)
 
 
 @dataclass(frozen=True)
@@ -147,9 +160,9 @@ def unseal(text: object, keys: Sequence[bytes], binding: str, now: float) -> Req
     try:
         payload, mac = _decode(head), _decode(tail)
     except (binascii.Error, ValueError):
-        raise BadState("requestState is not one that this server gave") from None
+        raise BadState(FOREIGN, foreign=True) from None
     if not any(compare_digest(mac, _mac(payload, key)) for key in keys):
-        raise BadState("requestState is not one that this server gave")
+        raise BadState(FOREIGN, foreign=True)
     fields = json.loads(payload)
     state = RequestState(
         binding=fields["b"],

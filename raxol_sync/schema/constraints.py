@@ -16,7 +16,7 @@ from typing import Any
 
 from raxol_sync.schema.dump import to_json
 from raxol_sync.schema.node import Convert, Node, Schema, UnsupportedHint
-from raxol_sync.schema.violations import Mismatch
+from raxol_sync.schema.violations import Mismatch, counted
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,8 @@ def _length_check(name: str, bound: int) -> Callable[[Any], None]:
             size = len(value)
             if size < bound if least else size > bound:
                 keyword, unit = _length_words(value, least)
-                raise Mismatch(keyword, f"at {'least' if least else 'most'} {bound} {unit}")
+                side = "least" if least else "most"
+                raise Mismatch(keyword, f"at {side} {counted(bound, unit)}")
 
     return check
 

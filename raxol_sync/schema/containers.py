@@ -16,8 +16,12 @@ from raxol_sync.schema.violations import (
     MAX_VIOLATIONS,
     Mismatch,
     Violation,
+    counted,
+    either,
+    kind_of,
     several,
     step_of,
+    wrong_type,
 )
 
 
@@ -46,7 +50,7 @@ def _each(convert: Convert, build: Callable[[list[Any]], Any], expected: str) ->
 
     def items(value: Any, depth: int) -> Any:
         if not isinstance(value, list):
-            raise Mismatch("type", expected)
+            raise wrong_type(expected, value)
         too_deep(depth)
         made: list[Any] = []
         violations: list[Violation] = []
@@ -85,7 +89,7 @@ def set_node(item: Node, build: Callable[[list[Any]], Any]) -> Node:
         try:
             made = build(items)
         except TypeError:  # items of a hint such as set[Any] may be arrays or objects
-            raise Mismatch("items", "items that can be in a set: no arrays, no objects") from None
+            raise Mismatch("items", "hold items that are no arrays and no objects") from None
         if len(made) != len(items):
             raise Mismatch("uniqueItems", "no two equal items")
         return made
@@ -107,14 +111,15 @@ def set_node(item: Node, build: Callable[[list[Any]], Any]) -> Node:
 def tuple_node(items: Sequence[Node]) -> Node:
     """Return the node of ``tuple[A, B]``: an array of exactly these items."""
     size = len(items)
-    expected = f"an array of exactly {size} items"
+    expected = f"an array of exactly {counted(size, 'items')}"
 
     def whole(converts: list[Convert]) -> Convert:
         def converted(value: Any, depth: int) -> Any:
             if not isinstance(value, list):
-                raise Mismatch("type", "an array")
+                raise wrong_type("an array", value)
             if len(value) != size:
-                raise Mismatch("minItems" if len(value) < size else "maxItems", expected)
+                short = len(value) < size
+                raise Mismatch("minItems" if short else "maxItems", f"exactly {size}")
             too_deep(depth)
             made: list[Any] = []
             violations: list[Violation] = []
@@ -147,13 +152,14 @@ def dict_node(key: Node, item: Node, build: Callable[[dict[Any, Any]], Any]) -> 
     def whole(convert: Convert) -> Convert:
         def converted(value: Any, depth: int) -> Any:
             if not isinstance(value, dict):
-                raise Mismatch("type", "an object")
+                raise wrong_type("an object", value)
             too_deep(depth)
             made: dict[Any, Any] = {}
             violations: list[Violation] = []
             for name, entry in value.items():
                 try:
-                    made[name if plain else convert_key(name, depth)] = convert(entry, depth + 1)
+                    key_made = name if plain else _key(convert_key, name, depth)
+                    made[key_made] = convert(entry, depth + 1)
                 except Mismatch as mismatch:
                     violations += mismatch.under(step_of(name))
                     if len(violations) >= MAX_VIOLATIONS:
@@ -161,7 +167,7 @@ def dict_node(key: Node, item: Node, build: Callable[[dict[Any, Any]], Any]) -> 
             if violations:
                 raise several(violations)
             if len(made) != len(value):
-                raise Mismatch("propertyNames", "no two keys that mean the same")
+                raise Mismatch("uniqueItems", "no two keys that mean the same")
             return build(made)
 
         return converted
@@ -176,6 +182,13 @@ def dict_node(key: Node, item: Node, build: Callable[[dict[Any, Any]], Any]) -> 
     return Node(schema, whole(item.exact), or_text(dict, whole(item.lenient)), "an object")
 
 
+def _key(convert: Convert, name: str, depth: int) -> Any:
+    try:
+        return convert(name, depth)
+    except Mismatch as mismatch:
+        raise Mismatch("propertyNames", mismatch.violations[0].expected) from None
+
+
 def union_node(members: Sequence[Node]) -> Node:
     """Return the node of a union: the first exact match left to right, else the first lenient one.
 
@@ -185,7 +198,7 @@ def union_node(members: Sequence[Node]) -> Node:
     real = [member for member in members if member.schema != {"type": "null"}]
     if len(real) == 1 and len(members) > 1:
         return _optional_node(real[0])
-    expected = "one of: " + ", ".join(dict.fromkeys(member.expected for member in members))
+    expected = either(member.expected for member in members)
 
     def exact(value: Any, depth: int) -> Any:
         misfits = []
@@ -284,7 +297,7 @@ def _optional_node(inner: Node) -> Node:
             raise
 
     schema = inner.schema if inner.nullable else _any_of([inner, _NULL])
-    return Node(schema, exact, lenient, f"{inner.expected}, or null", nullable=True)
+    return Node(schema, exact, lenient, f"{inner.expected} or null", nullable=True)
 
 
 _NULL = Node({"type": "null"}, lambda value, depth: value, lambda value, depth: value, "null")
@@ -310,4 +323,4 @@ def _closest(
 ) -> Mismatch:
     name = _JSON_NAMES.get(type(value))
     alike = [i for i, member in enumerate(members) if name and member.schema.get("type") == name]
-    return misfits[alike[0]] if len(alike) == 1 else Mismatch("anyOf", expected)
+    return misfits[alike[0]] if len(alike) == 1 else Mismatch("anyOf", expected, kind_of(value))

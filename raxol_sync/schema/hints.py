@@ -27,12 +27,13 @@ from raxol_sync.schema.scopes import Scope, class_scope, is_class, resolve
 _MAX_NODES = 5_000  # a chain of classes that mention each other twice doubles at each step
 _MAX_NESTING = 32  # a schema has two or three levels for each level of hints
 
-_LISTS: dict[Any, Callable[[list[Any]], Any]] = {
+LISTS: dict[Any, Callable[[list[Any]], Any]] = {
     collections.deque: collections.deque,
     **dict.fromkeys(
         (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable), lambda items: items
     ),
 }
+"""Classes of an array, and what makes each of a list. ``tuple`` stands apart."""
 _SETS: dict[Any, Callable[[list[Any]], Any]] = {
     set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset,
 }  # fmt: skip
@@ -179,8 +180,8 @@ class Builder:
     ) -> Node | None:
         if not is_class(kind):
             return None
-        if kind in _LISTS:
-            return containers.list_node(self._item(arguments, 0, scope), _LISTS[kind])
+        if kind in LISTS:
+            return containers.list_node(self._item(arguments, 0, scope), LISTS[kind])
         if kind in _SETS:
             return containers.set_node(self._item(arguments, 0, scope), _SETS[kind])
         if kind in _DICTS:

@@ -7,23 +7,52 @@ the schemas are inlined, as everywhere in this package.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from raxol_sync.schema import moments
 from raxol_sync.schema.containers import or_text
 from raxol_sync.schema.node import Convert, Node, Schema, UnsupportedHint, too_deep
-from raxol_sync.schema.violations import MAX_VIOLATIONS, Mismatch, Violation, join, several, step_of
+from raxol_sync.schema.reported import words_of
+from raxol_sync.schema.violations import (
+    MAX_VIOLATIONS,
+    Mismatch,
+    Violation,
+    join,
+    kind_of,
+    known_names,
+    several,
+    shown,
+    step_of,
+    wrong_type,
+)
 
 # Messages of pydantic that state the rule and never the value.
 _SAFE_MESSAGES = frozenset({
-    "missing", "extra_forbidden", "string_type", "int_type", "float_type", "bool_type",
-    "dict_type", "list_type", "set_type", "tuple_type", "none_required", "int_parsing",
-    "float_parsing", "bool_parsing", "int_from_float", "finite_number", "greater_than",
-    "greater_than_equal", "less_than", "less_than_equal", "multiple_of", "string_too_short",
-    "string_too_long", "too_short", "too_long", "string_pattern_mismatch", "literal_error",
-    "enum", "model_type", "bytes_type", "date_type", "datetime_type", "time_type", "uuid_type",
+    "bytes_type", "finite_number", "greater_than", "greater_than_equal", "less_than",
+    "less_than_equal", "multiple_of", "string_too_short", "string_too_long", "too_short",
+    "too_long", "string_pattern_mismatch", "literal_error", "enum",
 })  # fmt: skip
+
+_WRONG_TYPE = re.compile(r"(\w+?)(?:_attributes)?_(?:type|parsing|object_invalid|from_\w+)")
+"""Keywords of pydantic's that say that a value is of another type, which the group names."""
+_TYPES = {
+    **dict.fromkeys(("dict", "model", "dataclass", "mapping"), "an object"),
+    **dict.fromkeys(("list", "tuple", "set", "frozen_set", "deque", "iterable"), "an array"),
+    "string": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "decimal": "a decimal number",
+    "bool": "true or false",
+    "date": moments.DATE,
+    "datetime": moments.DATETIME,
+    "time": moments.TIME,
+    "time_delta": moments.DURATION,
+    "uuid": "a UUID",
+    "url": "a URL",
+}
 
 
 def is_pydantic(hint: Any) -> bool:
@@ -86,9 +115,10 @@ def pydantic_node(
             f"pydantic cannot describe {name or hint!r} ({type(error).__name__}); change the model"
         ) from None
     schema = _inlined(schema, share)
+    words = _words(schema, hint)
     if output:
         check = _output_check(schema)
-        return Node(schema, check, check, name or "a pydantic type")
+        return Node(schema, check, check, words)
     validation_error: type[Exception] = pydantic.ValidationError
 
     def convert(value: Any, depth: int) -> Any:
@@ -96,9 +126,9 @@ def pydantic_node(
         try:
             return adapter.validate_python(value)
         except validation_error as error:
-            raise several(_violations(error)) from None
+            raise several(_violations(error, schema)) from None
         except RecursionError:
-            raise Mismatch("depth", "less nesting") from None
+            raise Mismatch("depth", "fewer levels") from None
 
     kind = schema.get("type")
     lenient: Convert = convert
@@ -106,7 +136,13 @@ def pydantic_node(
         lenient = or_text(dict, convert)
     elif kind == "array":
         lenient = or_text(list, convert)
-    return Node(schema, convert, lenient, name or "a pydantic type")
+    return Node(schema, convert, lenient, words)
+
+
+def _words(schema: Schema, hint: Any) -> str:
+    if schema.get("type") == "object" and isinstance(hint, type):
+        return f"an object ({hint.__name__})"
+    return words_of(schema)
 
 
 def _output_check(schema: Schema) -> Convert:
@@ -117,28 +153,58 @@ def _output_check(schema: Schema) -> Convert:
 
     def check(value: Any, depth: int) -> Any:
         if kind is not None and not isinstance(value, kind):
-            raise Mismatch("type", f"an instance of the model, or {name} of its shape")
+            raise wrong_type(f"what the model gives: JSON type {name}", value)
         for key in required if kind is dict else ():
             if key not in value:
-                raise several([Violation(key, "required", "a value: it is required")])
+                raise several([Violation(step_of(key), "required", "a value")])
         return value
 
     return check
 
 
-def _violations(error: Any) -> list[Violation]:
+def _violations(error: Any, schema: Schema) -> list[Violation]:
     """Return pydantic's errors as violations; texts that may quote the value are replaced."""
     found = []
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
+    for item in error.errors(include_url=False, include_context=False):
         path = ""
         for step in item["loc"]:
             path = join(path, f"[{step}]" if isinstance(step, int) else step_of(step))
-        kind = item["type"]
-        text = item["msg"] if kind in _SAFE_MESSAGES else "a value that the model accepts"
-        found.append(Violation(path, kind, text))
+        found.append(_violation(path, item, schema))
         if len(found) >= MAX_VIOLATIONS:
             break
     return found
+
+
+def _violation(path: str, item: Mapping[str, Any], schema: Schema) -> Violation:
+    """Return one of pydantic's errors in the words that go on our own sentences."""
+    kind, loc = item["type"], item["loc"]
+    if kind == "missing":
+        return Violation(path, kind, words_of(_part(schema, loc)))
+    if kind == "extra_forbidden":
+        return Violation(path, kind, known_names(_part(schema, loc[:-1]).get("properties", ())))
+    match = _WRONG_TYPE.fullmatch(kind)
+    expected = "null" if kind == "none_required" else _TYPES.get(match[1]) if match else None
+    if expected is not None:
+        given = kind_of(item["input"])
+        written = kind.endswith("_parsing") and "such as" in expected
+        return Violation(path, kind, expected, "" if written and given == "a string" else given)
+    if kind not in _SAFE_MESSAGES:
+        # Of a type of the program's own the name alone may say what the rule is.
+        return Violation(path, kind, f"a value that the model accepts (pydantic: {shown(kind)})")
+    # "Input should be a finite number", "String should have at least 2 characters"
+    rule = item["msg"].partition(" should ")[2] or item["msg"]
+    return Violation(path, kind, rule.removeprefix("be "))
+
+
+def _part(schema: Schema, loc: Sequence[Any]) -> Schema:
+    """Return the schema of what is at ``loc``, an empty one where that is not told by its path."""
+    for step in loc:
+        inner = schema.get("items" if isinstance(step, int) else "properties")
+        found = inner.get(step) if isinstance(inner, dict) and isinstance(step, str) else inner
+        if not isinstance(found, dict):
+            return {}
+        schema = found
+    return schema
 
 
 # --- references --------------------------------------------------------------------------------

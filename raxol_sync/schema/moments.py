@@ -13,6 +13,11 @@ from typing import Any
 from raxol_sync.schema.node import Node
 from raxol_sync.schema.scalars import text_node
 
+DATE = "an ISO 8601 date such as 2026-07-28"
+DATETIME = "an ISO 8601 date and time such as 2026-07-28T08:30:00Z"
+TIME = "an ISO 8601 time of day such as 08:30:00"
+DURATION = "an ISO 8601 duration such as PT1H30M"
+
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"(\d{2}:\d{2})(:\d{2})?(?:\.(\d{1,9}))?(Z|z|[+-]\d{2}:\d{2})?"
 _DATE_ONLY = re.compile(_DATE, re.ASCII)
@@ -109,20 +114,19 @@ def _seconds(value: Any) -> timedelta:
 
 def datetime_node() -> Node:
     """Return the node of ``datetime``. Lenient: a date alone is its midnight."""
-    return text_node("date-time", "an ISO 8601 date and time", parse_datetime, _midnight)
+    return text_node("date-time", DATETIME, parse_datetime, _midnight)
 
 
 def date_node() -> Node:
     """Return the node of ``date``."""
-    return text_node("date", "an ISO 8601 date", parse_date)
+    return text_node("date", DATE, parse_date)
 
 
 def time_node() -> Node:
     """Return the node of ``time``."""
-    return text_node("time", "an ISO 8601 time of day", parse_time)
+    return text_node("time", TIME, parse_time)
 
 
 def duration_node() -> Node:
     """Return the node of ``timedelta``. Lenient: a number of seconds."""
-    expected = "an ISO 8601 duration such as PT1H30M"
-    return text_node("duration", expected, parse_duration, _seconds)
+    return text_node("duration", DURATION, parse_duration, _seconds)

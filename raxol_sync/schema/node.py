@@ -45,7 +45,7 @@ class Node:
 def too_deep(depth: int) -> None:
     """Raise ``Mismatch`` once values are nested deeper than ``MAX_DEPTH``."""
     if depth > MAX_DEPTH:
-        raise Mismatch("depth", f"nesting of at most {MAX_DEPTH} levels")
+        raise Mismatch("depth", f"at most {MAX_DEPTH} levels")
 
 
 def identity(value: Any, depth: int) -> Any:

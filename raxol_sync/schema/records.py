@@ -21,8 +21,10 @@ from raxol_sync.schema.violations import (
     MAX_VIOLATIONS,
     Mismatch,
     Violation,
+    known_names,
     several,
     step_of,
+    wrong_type,
 )
 
 Build = Callable[[Any, Scope], Node]
@@ -73,7 +75,7 @@ def record_node(kind: type, scope: Scope, build: Build, *, output: bool) -> Node
     description = _class_description(kind)
     if description:
         schema["description"] = description
-    required = [field.name for field in fields if field.required]
+    required = {f.name: nodes[f.name].expected for f in fields if f.required}
     # A return hint is only checked: the JSON value already came from the record.
     construct = None if output else make
 
@@ -126,14 +128,14 @@ def _class_description(kind: type) -> str:
 def _record_converter(
     name: str,
     converts: dict[str, Convert],
-    required: list[str],
+    required: dict[str, str],
     construct: Callable[..., Any] | None,
     *,
     closed: bool,
 ) -> Convert:
     def converted(value: Any, depth: int) -> Any:
         if not isinstance(value, dict):
-            raise Mismatch("type", f"an object ({name})")
+            raise wrong_type(f"an object ({name})", value)
         too_deep(depth)
         made = convert_fields(value, depth + 1, converts, required, closed=closed)
         if construct is None:
@@ -142,7 +144,7 @@ def _record_converter(
             return construct(**made)
         except (ValueError, TypeError):
             # The class checks more than its hints say. Its message may hold the value: left out.
-            raise Mismatch("type", f"values that {name} accepts") from None
+            raise Mismatch("type", f"an object with values that {name} accepts") from None
 
     return converted
 
@@ -151,7 +153,7 @@ def convert_fields(
     values: Mapping[str, Any],
     depth: int,
     converts: Mapping[str, Convert],
-    required: Sequence[str],
+    required: Mapping[str, str],
     *,
     closed: bool,
     rest: Convert | None = None,
@@ -162,7 +164,7 @@ def convert_fields(
         values: The JSON object.
         depth: How deep its values are.
         converts: Converter of each known name.
-        required: Names that must be there.
+        required: Names that must be there, and what each may be in words.
         closed: Whether an unknown name is refused; if not, it is left out.
         rest: Converter of unknown names; they are kept then.
 
@@ -175,7 +177,7 @@ def convert_fields(
         convert = converts.get(name, rest)
         if convert is None:
             if closed:
-                expected = _known(converts)
+                expected = known_names(converts)
                 violations.append(Violation(step_of(name), "additionalProperties", expected))
         else:
             try:
@@ -185,19 +187,12 @@ def convert_fields(
                 violations += mismatch.under(step_of(name))
         if len(violations) >= MAX_VIOLATIONS:
             break
-    for name in required:
+    for name, expected in required.items():
         if name not in values:
-            violations.append(Violation(name, "required", "a value: it is required"))
+            violations.append(Violation(step_of(name), "required", expected))
     if violations:
         raise several(violations)
     return made
-
-
-def _known(converts: Mapping[str, Convert]) -> str:
-    if not converts:
-        return "no such name: there are no names"
-    names = ", ".join(list(converts)[:20])
-    return f"no such name; known are {names}" + (", ..." if len(converts) > 20 else "")
 
 
 # --- fields of each kind -----------------------------------------------------------------------

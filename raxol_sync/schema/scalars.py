@@ -7,6 +7,7 @@ node of a return hint: its converters only check a JSON value that ``to_json`` m
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from enum import Enum, Flag
 from typing import Any
 
 from raxol_sync.schema.node import Convert, Node, UnsupportedHint
-from raxol_sync.schema.violations import MAX_NAME, Mismatch
+from raxol_sync.schema.violations import MAX_NAME, Mismatch, wrong_type
 
 _MAX_DIGITS = 1_000  # characters of a number in text; int() itself gives up at 4,300
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
@@ -29,7 +30,7 @@ def string_node() -> Node:
     def convert(value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return value
-        raise Mismatch("type", "a string")
+        raise wrong_type("a string", value)
 
     return Node({"type": "string"}, convert, convert, "a string", keys=convert)
 
@@ -40,12 +41,12 @@ def none_node() -> Node:
     def exact(value: Any, depth: int) -> Any:
         if value is None:
             return None
-        raise Mismatch("type", "null")
+        raise wrong_type("null", value)
 
     def lenient(value: Any, depth: int) -> Any:
         if value is None or value == "null":
             return None
-        raise Mismatch("type", "null")
+        raise wrong_type("null", value)
 
     return Node({"type": "null"}, exact, lenient, "null", nullable=True)
 
@@ -56,14 +57,14 @@ def boolean_node() -> Node:
     def exact(value: Any, depth: int) -> Any:
         if value is True or value is False:
             return value
-        raise Mismatch("type", "true or false")
+        raise wrong_type("true or false", value)
 
     def lenient(value: Any, depth: int) -> Any:
         if value is True or value is False:
             return value
         if isinstance(value, str) and value in ("true", "false"):
             return value == "true"
-        raise Mismatch("type", "true or false")
+        raise wrong_type("true or false", value)
 
     return Node({"type": "boolean"}, exact, lenient, "true or false")
 
@@ -77,7 +78,7 @@ def integer_node(output: bool) -> Node:
         # JSON Schema calls 3.0 an integer; a result is only checked, so it may stay a float.
         if output and isinstance(value, float) and value.is_integer():
             return value
-        raise Mismatch("type", "an integer")
+        raise wrong_type("an integer", value)
 
     def lenient(value: Any, depth: int) -> Any:
         if type(value) is int:
@@ -88,7 +89,7 @@ def integer_node(output: bool) -> Node:
             match = _WHOLE.fullmatch(value)
             if match is not None:
                 return int(match[1])
-        raise Mismatch("type", "an integer")
+        raise wrong_type("an integer", value)
 
     return Node({"type": "integer"}, exact, lenient, "an integer", keys=_integer_key)
 
@@ -96,7 +97,7 @@ def integer_node(output: bool) -> Node:
 def _integer_key(value: Any, depth: int) -> Any:
     if isinstance(value, str) and len(value) <= _MAX_DIGITS and re.fullmatch(_INTEGER_KEY, value):
         return int(value)
-    raise Mismatch("propertyNames", "an integer as key")
+    raise Mismatch("propertyNames", "an integer")
 
 
 def number_node(output: bool) -> Node:
@@ -107,7 +108,7 @@ def number_node(output: bool) -> Node:
             return value
         if output and type(value) is int:
             return value
-        raise Mismatch("type", "a finite number")
+        raise wrong_type("a number", value)
 
     def lenient(value: Any, depth: int) -> Any:
         kind = type(value)
@@ -121,9 +122,11 @@ def number_node(output: bool) -> Node:
                 number = math.inf
             if math.isfinite(number):
                 return number
-        raise Mismatch("type", "a finite number")
+            if kind is not float:
+                raise Mismatch("type", "a number of at most 1.8e308")
+        raise wrong_type("a number", value)
 
-    return Node({"type": "number"}, exact, lenient, "a finite number")
+    return Node({"type": "number"}, exact, lenient, "a number")
 
 
 def decimal_node(output: bool) -> Node:
@@ -137,12 +140,12 @@ def decimal_node(output: bool) -> Node:
             # str() gives the shortest text that means this float: 0.1 stays 0.1. It refuses an
             # int of more than 4,300 digits, Decimal itself does not.
             return Decimal(value) if kind is int else Decimal(str(value))
-        raise Mismatch("type", "a decimal number")
+        raise wrong_type("a decimal number", value)
 
     def check(value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return value
-        raise Mismatch("type", "a decimal number in text")
+        raise wrong_type("a decimal number in text", value)
 
     if output:
         return Node({"type": "string"}, check, check, "a decimal number in text")
@@ -161,7 +164,7 @@ def bytes_node(kind: type, output: bool) -> Node:
                 return kind(base64.b64decode(value, validate=True))
             except ValueError:
                 raise Mismatch("contentEncoding", expected) from None
-        raise Mismatch("type", expected)
+        raise wrong_type(expected, value)
 
     schema = {"type": "string", "contentEncoding": "base64"}
     return Node(schema, convert, convert, expected)
@@ -188,7 +191,7 @@ def text_node(
                 return parse(value)
             except (ValueError, OverflowError):
                 raise Mismatch("format", expected) from None
-        raise Mismatch("type", expected)
+        raise wrong_type(expected, value)
 
     def lenient(value: Any, depth: int) -> Any:
         try:
@@ -228,7 +231,7 @@ def path_node() -> Node:
             raise ValueError("null character")
         return Path(text)
 
-    return text_node("path", "a file path", parse)
+    return text_node("path", "a file path without a null character", parse)
 
 
 def pattern_node() -> Node:
@@ -262,7 +265,7 @@ def choice_node(pairs: list[tuple[Any, Any]]) -> Node:
     for kind, raw in choices:
         if kind in (bool, int):
             words.setdefault(str(raw).lower(), table[kind, raw])
-    expected = "one of " + ", ".join(_shown_choice(raw) for _, raw in choices[:20])
+    expected = _shown_choices([raw for _, raw in choices])
 
     def exact(value: Any, depth: int) -> Any:
         try:
@@ -288,11 +291,13 @@ def choice_node(pairs: list[tuple[Any, Any]]) -> Node:
     return Node(schema, exact, lenient, expected, nullable=nullable, keys=keys)
 
 
-def _shown_choice(raw: Any) -> str:
-    if raw is None or isinstance(raw, bool):
-        return {None: "null", True: "true", False: "false"}[raw]
-    text = repr(raw)
-    return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "..."
+def _shown_choices(values: list[Any]) -> str:
+    """Return the choices as they are written in JSON."""
+    texts = [json.dumps(value, ensure_ascii=False) for value in values[:20]]
+    shown = [text if len(text) <= MAX_NAME else text[:MAX_NAME] + "..." for text in texts]
+    if len(values) == 1:
+        return shown[0]
+    return "one of " + ", ".join(shown) + (", ..." if len(values) > 20 else "")
 
 
 def enum_node(kind: type[Enum], output: bool) -> Node:
@@ -326,6 +331,7 @@ def _flag_node(kind: type[Flag], output: bool) -> Node:
         mask |= int(member.value)
     # Python 3.11.0 to 3.11.3 make a member of a strict Flag of any number: so look at the bits.
     boundary = getattr(getattr(kind, "_boundary_", None), "name", "STRICT")
+    expected = f"an integer that combines flags of {kind.__name__}"
     strict = boundary == "STRICT" and not issubclass(kind, int)
 
     def wrap(convert: Convert) -> Convert:
@@ -336,7 +342,7 @@ def _flag_node(kind: type[Flag], output: bool) -> Node:
                     raise ValueError
                 return kind(number)
             except ValueError:
-                raise Mismatch("enum", f"a combination of {kind.__name__} flags") from None
+                raise Mismatch("enum", expected) from None
 
         return made
 

@@ -26,7 +26,13 @@ from raxol_sync.schema.node import Convert, Node, Schema, UnsupportedHint
 from raxol_sync.schema.output import output_of
 from raxol_sync.schema.records import MISSING, Field, convert_fields, object_schema
 from raxol_sync.schema.scopes import Scope, function_scope, is_class, resolve
-from raxol_sync.schema.violations import ArgumentError, Mismatch, ResultError, Violation
+from raxol_sync.schema.violations import (
+    ArgumentError,
+    Mismatch,
+    ResultError,
+    Violation,
+    wrong_type,
+)
 
 _EMPTY = inspect.Parameter.empty
 
@@ -38,7 +44,9 @@ class FunctionSchema:
     ``input_schema`` has type object at its root and refers to nothing outside itself.
     ``output_schema`` is ``None`` where the return hint promises no JSON; where ``wraps_result`` is
     true it describes ``{"result": value}``, and ``dump`` returns the bare value still.
-    ``returns_content`` says that the return hint names content objects, such as ``list[Text]``.
+    ``returns_content`` says that the return hint names content objects, such as ``list[Text]``, and
+    no list of anything else; ``returns_only_content`` that it names nothing else but texts, and
+    ``returns_none`` that ``None`` is one of the values it names.
     ``context_parameter`` names the parameter that takes the context, which no schema mentions.
     """
 
@@ -48,10 +56,12 @@ class FunctionSchema:
     output_schema: dict[str, Any] | None
     wraps_result: bool
     returns_content: bool
+    returns_only_content: bool
+    returns_none: bool
     context_parameter: str | None
     parameters: tuple[str, ...]
     _converters: Mapping[str, Convert] = field(repr=False, compare=False)
-    _required: tuple[str, ...] = field(repr=False, compare=False)
+    _required: Mapping[str, str] = field(repr=False, compare=False)
     _rest: Convert | None = field(repr=False, compare=False)
     _fills: Mapping[str, Callable[[], object]] = field(repr=False, compare=False)
     _check: Convert | None = field(repr=False, compare=False)
@@ -63,7 +73,7 @@ class FunctionSchema:
             ArgumentError: Naming path and keyword of up to ten violations, never a value.
         """
         if not isinstance(arguments, Mapping):
-            raise ArgumentError([Violation("", "type", "an object of arguments by name")])
+            raise ArgumentError(wrong_type("an object of arguments by name", arguments).violations)
         try:
             made = convert_fields(
                 arguments, 1, self._converters, self._required, closed=True, rest=self._rest
@@ -71,7 +81,7 @@ class FunctionSchema:
         except Mismatch as mismatch:
             raise ArgumentError(mismatch.violations) from None
         except RecursionError:  # the caller's own stack was nearly full already
-            raise ArgumentError([Violation("", "depth", "less nesting")]) from None
+            raise ArgumentError([Violation("", "depth", "fewer levels")]) from None
         for name, fill in self._fills.items():
             if name not in made:
                 made[name] = fill()
@@ -86,7 +96,7 @@ class FunctionSchema:
         try:
             made = to_json(value)
         except (TypeError, ValueError) as error:
-            raise ResultError([Violation("", "type", f"a JSON value, but {error}")]) from None
+            raise ResultError([Violation("", "json", str(error))]) from None
         if self._check is not None:
             try:
                 self._check(made, 0)
@@ -136,13 +146,15 @@ def function_schema(
         output_schema=output.schema,
         wraps_result=output.wraps,
         returns_content=output.content,
+        returns_only_content=output.only_content,
+        returns_none=output.optional,
         context_parameter=reader.context,
         parameters=tuple(f.name for f in reader.fields),
         _converters={
             **({} if reader.rest is None else dict.fromkeys(reserved, _refuse_reserved)),
             **{name: node.lenient for name, node in reader.nodes.items()},
         },
-        _required=tuple(f.name for f in reader.fields if f.required),
+        _required={f.name: reader.nodes[f.name].expected for f in reader.fields if f.required},
         _rest=None if reader.rest is None else reader.rest.lenient,
         _fills=reader.fills,
         _check=output.check,
@@ -160,7 +172,7 @@ def _root(reader: _Reader, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def _refuse_reserved(value: Any, depth: int) -> Any:
-    raise Mismatch("additionalProperties", "no such name: it is not for callers to give")
+    raise Mismatch("additionalProperties", "leave it out, since callers may not give it")
 
 
 class _Reader:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from raxol_sync.schema.reported import violations_of
 from raxol_sync.schema.violations import (
-    MAX_NAME,
     MAX_VIOLATIONS,
     ArgumentError,
     Violation,
@@ -62,14 +62,15 @@ class SchemaValidator:
         found: dict[tuple[str, str, str], Violation] = {}
         try:
             for error in self._validator.iter_errors(value):
-                violation = _violation(error)
-                found[violation.path, violation.keyword, violation.expected] = violation
+                for violation in violations_of(error):
+                    found[violation.path, violation.keyword, violation.expected] = violation
                 if len(found) >= MAX_VIOLATIONS:
                     break
         except RecursionError:
-            raise ArgumentError([Violation("", "depth", "less nesting")]) from None
+            raise ArgumentError([Violation("", "depth", "fewer levels")]) from None
         except self._unresolvable:
-            raise ArgumentError([Violation("", "$ref", "a schema without dead ends")]) from None
+            broken = "has a reference that leads nowhere (its author can mend it)"
+            raise ArgumentError([Violation("", "$ref", broken)]) from None
         if found:
             raise ArgumentError(found.values())
 
@@ -102,8 +103,8 @@ def compile_schema(schema: Mapping[str, object], *, root_object: bool = True) ->
     try:
         kind.check_schema(plain)
     except jsonschema.SchemaError as error:
-        at = _path(error.absolute_path) or "the root"
-        raise ValueError(f"not a valid JSON Schema at {at}: {_expected(error)}") from None
+        found = violations_of(error)[0]
+        raise ValueError(f"not a valid JSON Schema: {found.told('the root')}") from None
     except RecursionError:
         raise ValueError("the schema is nested too deeply to be checked") from None
     # A registry of our own, with nothing in it, has no way to fetch anything.
@@ -243,71 +244,3 @@ def _dead_ends(schema: dict[str, Any], uri: str, referencing: Any) -> list[str]:
             except referencing.exceptions.Unresolvable:
                 reasons.append(f"{keyword} at {path or 'the root'} leads nowhere: {shown(target)}")
     return reasons
-
-
-# --- violations --------------------------------------------------------------------------------
-
-
-def _path(steps: Any) -> str:
-    path = ""
-    for step in steps:
-        path = join(path, f"[{step}]" if isinstance(step, int) else step_of(step))
-    return path
-
-
-def _violation(error: Any) -> Violation:
-    return Violation(_path(error.absolute_path), str(error.validator or "false"), _expected(error))
-
-
-def _expected(error: Any) -> str:
-    """Return the rule in words, from the schema alone: the error's own message quotes the value."""
-    keyword, rule = error.validator, error.validator_value
-    if keyword == "required" and isinstance(error.instance, dict):
-        missing = [shown(n) for n in rule if isinstance(n, str) and n not in error.instance]
-        return "a value for " + ", ".join(missing[:20])
-    if keyword in ("additionalProperties", "unevaluatedProperties") and rule is False:
-        known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
-        return _unknown_names(error.instance, error.schema, known)
-    if keyword in _PHRASES:
-        return _PHRASES[keyword].format(_rule(rule))
-    if keyword in ("anyOf", "oneOf"):
-        return f"a value that fits {'one' if keyword == 'oneOf' else 'any'} of the alternatives"
-    return f"a value that fits {keyword}" if keyword else "no value here"
-
-
-def _unknown_names(instance: Any, schema: Any, known: Mapping[str, Any]) -> str:
-    patterns = schema.get("patternProperties", {}) if isinstance(schema, dict) else {}
-    unknown = [
-        shown(name)
-        for name in instance
-        if name not in known and not any(re.search(p, name) for p in patterns)
-    ]
-    return "no such names: " + ", ".join(unknown[:20])
-
-
-_PHRASES = {
-    "type": "{}",
-    "enum": "one of {}",
-    "const": "exactly {}",
-    "minimum": "at least {}",
-    "maximum": "at most {}",
-    "exclusiveMinimum": "more than {}",
-    "exclusiveMaximum": "less than {}",
-    "multipleOf": "a multiple of {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "pattern": "text that matches {}",
-    "format": "text of the format {}",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
-    "uniqueItems": "no two equal items",
-    "minProperties": "at least {} entries",
-    "maxProperties": "at most {} entries",
-}
-
-
-def _rule(rule: Any) -> str:
-    if isinstance(rule, list):
-        return ", ".join(_rule(item) for item in rule[:20])
-    text = rule if isinstance(rule, str) else json.dumps(rule)
-    return text if len(text) <= 2 * MAX_NAME else text[: 2 * MAX_NAME] + "..."

@@ -31,6 +31,8 @@ from raxol_sync.values import ElicitResult
 
 Json = dict[str, Any]
 
+NO_SESSION = "its request belongs to no session; with max_sessions=0 legacy clients have none"
+
 
 def ask(app: App, call: Call, questions: Mapping[str, Question]) -> dict[str, Answer]:
     """Ask a request's client, or in the stateless era find the answers that its retry brought.
@@ -100,11 +102,11 @@ def _check_capabilities(call: Call, questions: Mapping[str, Question]) -> None:
             missing[name] = {**missing.get(name, {}), **details}
     if missing:
         names = ", ".join(sorted(missing))
-        raise RPCError(
-            MISSING_CLIENT_CAPABILITY,
-            f"the client does not declare what this needs: {names}",
-            {"requiredCapabilities": missing},
-        )
+        reason = f"the client does not declare what this needs: {names}"
+        if call.conn.anonymous and not call.modern:  # perhaps it did, at an earlier request
+            reason = f"the client cannot be asked ({names}): {NO_SESSION}"
+        data = {"requiredCapabilities": missing}
+        raise RPCError(MISSING_CLIENT_CAPABILITY, reason, data)
 
 
 def _read(question: Question, raw: object) -> Answer:
@@ -125,4 +127,4 @@ def _check_form(method: str, question: Elicit, answer: ElicitResult) -> None:
     try:
         compile_schema({"type": "object", **question.schema}).check(answer.content or {})
     except ArgumentError as error:
-        raise UnusableAnswer(method, str(error)) from None
+        raise UnusableAnswer(method, error.told("the form")) from None

@@ -15,6 +15,7 @@ from raxol_sync.definitions import Tool
 from raxol_sync.errors import AUTHORIZATION_REQUIRED, RPCError
 from raxol_sync.policy import (
     ALLOW,
+    Ask,
     AuthorizationContext,
     Authorizer,
     Deny,
@@ -174,10 +175,17 @@ def _ask(
             return found
         problem = "the authorizer gave no verdict"
         if not quiet:
-            _log.error("! the authorizer of %s returned a %s: denied", name, type(raw).__name__)
+            _log.error("! the authorizer of %s returned %s: denied", name, _told(raw))
     if note is not None:
         note(name)
     return Deny(problem)
+
+
+def _told(raw: object) -> str:
+    """Return what an authorizer gave that is no verdict, in words that show no value."""
+    if isinstance(raw, Ask):
+        return f"an Ask whose prompt is no str ({type(raw.prompt).__name__})"
+    return f"a {type(raw).__name__}, and must return ALLOW, Ask(prompt) or Deny(reason)"
 
 
 def _refusal(method: str, decision: str, detail: str) -> tuple[int, str, Json]:

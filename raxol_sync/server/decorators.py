@@ -93,6 +93,7 @@ class Decorators:
             self._registry.register_tools([tool])
             return function
 
+        _refuse_name(function, "tool")
         return register if function is None else register(function)
 
     def resource(
@@ -203,4 +204,10 @@ class Decorators:
             self._registry.register_prompts([prompt])
             return function
 
+        _refuse_name(function, "prompt")
         return register if function is None else register(function)
+
+
+def _refuse_name(function: object, decorator: str) -> None:
+    if isinstance(function, str):
+        raise InvalidTool(f"a name goes in name=: @server.{decorator}(name={function[:60]!r})")

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
+
+from raxol_sync.server.forks import on_fork
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 _SET = 255  # no signal's number
@@ -66,22 +68,45 @@ class Ended:
         os.close(self._read_end)
 
 
+class _Handlers:
+    """Our handler for the signals of ``ENDING``, in place of those that were there before.
+
+    A forked child gets those back: its parent's pipe is its own, too, so that a signal to the child
+    would end the parent, and the child would go on.
+    """
+
+    def __init__(self, handle: Callable[[int, FrameType | None], None]) -> None:
+        self._previous: dict[int, Any] = {n: signal.signal(n, handle) for n in ENDING}
+        on_fork(self.forked)
+
+    def restore(self) -> None:
+        """Put those before back, once."""
+        previous, self._previous = self._previous, {}
+        for number, handler in previous.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    def forked(self) -> None:
+        """In the child. It may have been forked by any thread, which is its main thread then."""
+        if self._previous:
+            signal.set_wakeup_fd(-1)
+        self.restore()
+
+
 @contextlib.contextmanager
 def signals() -> Iterator[Ended]:
     """Have SIGINT and SIGTERM end the service, where this thread may say so."""
     ended = Ended()
-    previous: dict[int, Any] = {}
+    handlers: _Handlers | None = None
 
     def handle(number: int, frame: FrameType | None) -> None:
         ended.set()
 
     if threading.current_thread() is threading.main_thread():
-        for number in ENDING:
-            previous[number] = signal.signal(number, handle)
+        handlers = _Handlers(handle)
     try:
-        with ended.told_of_signals() if previous else contextlib.nullcontext():
+        with ended.told_of_signals() if handlers is not None else contextlib.nullcontext():
             yield ended
     finally:
-        for known, handler in previous.items():
-            signal.signal(known, handler if handler is not None else signal.SIG_DFL)
+        if handlers is not None:
+            handlers.restore()
         ended.close()

@@ -35,6 +35,9 @@ Job = Callable[[], "Json | Left"]
 _log = logging.getLogger("raxol_sync.server")
 
 
+CLOSED = "the server is closed, and stays so: make another one"
+
+
 class Left(enum.Enum):
     """What a job returns whose call stays outstanding without a worker."""
 

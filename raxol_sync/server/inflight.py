@@ -53,6 +53,7 @@ class Requests:
         self._scheduler = scheduler
         self._telemetry = telemetry
         self._delivery = Delivery("raxol-sync-delivery")
+        self.deliver = self._delivery.post  # runs a job there; it does not keep us alive
         # Guards: connections and everything in them, parking, _owned, _working, _outboxes, _closed,
         # and what Engine and Questions add. An Outbox's own lock and telemetry's may be taken
         # while it is held; nothing else is called.
@@ -66,11 +67,6 @@ class Requests:
         self._used = False  # threads may have been started
         self._why_closed = "server closed"
         on_fork(self.forked)
-
-    @property
-    def deliver(self) -> Callable[[Callable[[], object]], None]:
-        """What runs a job on the delivery thread: done callbacks of futures are run there."""
-        return self._delivery.post
 
     def refused(self) -> RPCError:
         """Return the error that every request gets once the server is closed (row S51)."""
@@ -100,10 +96,9 @@ class Requests:
     ) -> Call:
         """Register a request; ``revision`` ``None`` is the connection's own.
 
-        ``future`` is settled with it; without one its response goes to ``sink`` alone.
-
-        One that cannot be registered (a closed server, an id in use) comes back settled, and so
-        does one that came over a connection which has ended: that one gets no answer.
+        ``future`` is settled with it; without one its response goes to ``sink`` alone. One that
+        cannot be registered (a closed server, an id in use) comes back settled, and so does one
+        that came over a connection which has ended: that one gets no answer.
         """
         shared, own = self._outbox_for(conn_id, sink)
         refusal: RPCError | None = None
@@ -111,9 +106,8 @@ class Requests:
         if self._telemetry.on:
             started = now()
             # Before anybody can see the request: its end must not be told before its start.
-            self._telemetry.emit(
-                "request_started", method=request.method, id=request.id, conn_id=conn_id
-            )
+            told = {"method": request.method, "id": request.id, "conn_id": conn_id}
+            self._telemetry.emit("request_started", **told)
         with self.lock:
             self._used = True
             conn = self.connections.open(conn_id)

@@ -158,7 +158,8 @@ def _read_template(
     try:
         bound = template.bind(variables)
     except ArgumentError as error:
-        raise RPCError(INVALID_PARAMS, f"invalid resource URI: {error}", {"uri": uri}) from None
+        wrong = f"invalid resource URI: {error.told('it')}"
+        raise RPCError(INVALID_PARAMS, wrong, {"uri": uri}) from None
     return _contents(app, call, template, bound, uri)
 
 

@@ -1,35 +1,49 @@
-"""``run_http`` and ``start_http``: the part of ``Server`` that puts it on a port. Floor 4."""
+"""``run_http``, ``wsgi_app`` and the like: the part of ``Server`` that serves HTTP. Floor 4."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from raxol_sync._deadline import Deadline
+from raxol_sync.hooks import check_hook
 from raxol_sync.protocol.wire import MAX_MESSAGE_BYTES
 from raxol_sync.registry import Registry
+from raxol_sync.server.app import App
 from raxol_sync.server.decorators import Decorators
-from raxol_sync.server.engine import Engine
+from raxol_sync.server.dispatch import Dispatch
+from raxol_sync.server.engine import CLOSED, Engine
 from raxol_sync.server.http.guard import LOOPBACK
-from raxol_sync.server.http.options import MAX_STREAMS
+from raxol_sync.server.http.options import (
+    KEEP_ALIVE,
+    MAX_SESSIONS,
+    MAX_STREAMS,
+    SESSION_IDLE,
+    Authenticate,
+)
+from raxol_sync.server.http.options import options as check_options
 
 if TYPE_CHECKING:
     import ssl
 
-    from raxol_sync.server.http.app import Application
+    from raxol_sync.server.http.app import Application, WSGIApp
     from raxol_sync.server.http.serving import HTTPService
 
 _MAX_CONNECTIONS = 2048
 
 
 class Networked(Decorators):
-    """What ``Server`` has for serving over HTTP by itself."""
+    """The half of ``Server`` that serves HTTP: by itself, or under a WSGI server. Thread-safe."""
 
     name: str
-    wsgi_app: Callable[..., Application]
     close: Callable[..., None]
+    authorization_configured: Callable[[], bool]
+    read_authorization_configured: Callable[[], bool]
+    require_authorizer: Callable[[], None]
     _engine: Engine
+    _app: App
+    _dispatch: Dispatch
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
@@ -102,7 +116,7 @@ class Networked(Decorators):
                 self._services.add(service)
         if late:
             service.stop(0)
-            raise RuntimeError("the server is closed")
+            raise RuntimeError(CLOSED)
         service.on_stopped(lambda: self._forget(service))
         return service
 
@@ -133,9 +147,104 @@ class Networked(Decorators):
         """
         from raxol_sync.server.http.serving import run
 
+        check_hook("ready", ready)
         with self.start_http(host, port, access_log=access_log, **options) as service:
             run(service, self.name, quiet=access_log is not True, ready=ready)
         self.close()
+
+    def wsgi_app(
+        self,
+        path: str = "/mcp",
+        *,
+        # Who is let in
+        require_authorization: bool | None = None,
+        authenticate: Authenticate | None = None,
+        www_authenticate: str = "Bearer",
+        allowed_hosts: Collection[str] | None = None,
+        allowed_origins: Collection[str] | None = None,
+        # Limits
+        max_body_bytes: int = MAX_MESSAGE_BYTES,
+        max_sessions: int = MAX_SESSIONS,
+        session_idle_timeout: float | None = SESSION_IDLE,
+        max_streams: int = MAX_STREAMS,
+        keep_alive: float = KEEP_ALIVE,
+    ) -> Application:
+        """Return a WSGI application that serves ``path``, ``/sse``, ``/messages``, ``/health``.
+
+        It serves every revision at once, under any WSGI server; the first message decides.
+
+        Args:
+            path: the endpoint's path.
+            require_authorization: ``False`` lets in everybody who can reach it; ``None``: the
+                environment's ``RAXOL_SYNC_REQUIRE_AUTHORIZATION``, by default true (S29).
+            authenticate: called with each request's WSGI environ; returns who it comes from, a
+                value that is hashable and always the same for the same client, or ``None`` (also
+                ``False``, ``""`` or a user object that is not authenticated) for a stranger, who
+                gets 401.
+            www_authenticate: what a 401 says in that header.
+            allowed_hosts: by which names this server is reached, such as ``mcp.example.com``; by
+                default the loopback ones only. ``*``: any.
+            allowed_origins: whose pages may call it from a browser, such as
+                ``https://example.com``; by default its own. ``*``: any.
+            max_body_bytes: the longest request body, in bytes.
+            max_sessions: how many legacy sessions there are at once; 0: none are made, and legacy
+                clients are served without.
+            session_idle_timeout: after how many seconds an unused session ends. ``None``: never.
+            max_streams: how many event streams are open at once.
+            keep_alive: after how many seconds of silence a stream gets a comment.
+
+        Raises:
+            DeploymentError: nobody said who may use it; the text shows the lines that fix that.
+            SensitiveToolError: there are sensitive tools and no authorizer.
+            TypeError, ValueError: an option is not what it must be.
+            RuntimeError: the server is closed.
+        """
+        from raxol_sync.server.http.app import application
+
+        settings = check_options(
+            path,
+            authenticate=authenticate,
+            www_authenticate=www_authenticate,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            max_body_bytes=max_body_bytes,
+            max_sessions=max_sessions,
+            session_idle_timeout=session_idle_timeout,
+            max_streams=max_streams,
+            keep_alive=keep_alive,
+        )
+        return application(self, self._app, self._dispatch, settings, require_authorization)
+
+    def mount(
+        self,
+        wsgi_app: WSGIApp,
+        path: str = "/mcp",
+        *,
+        require_authorization: bool | None = None,
+        **options: Any,
+    ) -> Application:
+        """Return a WSGI application: ``path`` and below are this server's, the rest ``wsgi_app``'s.
+
+        Options and errors are those of ``wsgi_app``; ``ValueError`` too where another server is
+        mounted at that path.
+        """
+        from raxol_sync.server.http.app import application
+
+        if not callable(wsgi_app):
+            raise TypeError(
+                "mount takes the WSGI application that gets the other paths, "
+                f"not {type(wsgi_app).__name__}"
+            )
+        check_hook("the application (ASGI?)", wsgi_app, generators=True)
+        known = check_options.__kwdefaults__ or {}
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            names = ", ".join(["require_authorization", *known])
+            raise TypeError(f"mount has no option {unknown[0]!r}; it has {names}")
+        settings = check_options(path, **options)
+        return application(
+            self, self._app, self._dispatch, settings, require_authorization, inside=wsgi_app
+        )
 
     def _forget(self, service: HTTPService) -> None:
         with self._services_lock:

@@ -11,6 +11,7 @@ from typing import Any
 
 from raxol_sync._deadline import check_count, check_seconds
 from raxol_sync.definitions.base import milliseconds
+from raxol_sync.hooks import check_hook
 from raxol_sync.policy import Authorizer, Transport
 from raxol_sync.protocol.modern import CACHEABLE
 from raxol_sync.protocol.request_state import check_keys
@@ -50,7 +51,7 @@ def authorization(
 
     Raises:
         ValueError: the source or the transport is unknown, or a configured authorizer is missing.
-        TypeError: an authorizer cannot be called.
+        TypeError: an authorizer cannot be called, or is asynchronous.
     """
     if source not in ("configured", "default"):
         raise ValueError("authorizer_source must be 'configured' or 'default'")
@@ -59,8 +60,7 @@ def authorization(
     if source == "configured" and authorizer is None:
         raise ValueError("authorizer_source='configured' needs an authorizer")
     for word, seam in (("authorizer", authorizer), ("read_authorizer", read_authorizer)):
-        if seam is not None and not callable(seam):
-            raise TypeError(f"{word} must be callable, not {type(seam).__name__}")
+        check_hook(word, seam)
     return Authorization(authorizer, read_authorizer, source == "configured", transport)
 
 
@@ -169,10 +169,12 @@ def app(
     """Return the parts that the methods work with.
 
     Raises:
-        ValueError, TypeError: a number or a time is none, or is out of range.
+        ValueError, TypeError: a number or a time is none, or is out of range; a hook is no function
+            that can be called here.
     """
     engine, registry, authorization, telemetry = parts
     check_seconds("elicitation_timeout", elicitation_timeout)
+    check_hook("unknown_tool_reply", unknown_tool_reply)
     return App(
         registry=registry,
         engine=engine,

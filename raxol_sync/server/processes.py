@@ -19,15 +19,12 @@ from collections.abc import Callable
 from typing import Any
 
 from raxol_sync._deadline import Deadline
+from raxol_sync.definitions.tool import NEEDS_PEBBLE
 from raxol_sync.errors import Cancelled, ProcessDied, ProcessFailed
 from raxol_sync.server.connections import Call
 from raxol_sync.server.engine import Engine
 
 _log = logging.getLogger("raxol_sync.server")
-_NEEDED = (
-    "isolation='process' needs the package pebble: install raxol_sync[process], "
-    "or leave isolation out"
-)
 _LOOK = 0.5  # seconds between looks whether the pool is still there
 
 
@@ -102,7 +99,8 @@ class Processes:
             raise Cancelled(f"{call.method} was cancelled") from None
         except ProcessDied:
             raise
-        except Exception as error:  # the pool's words for a death; a callback's come as bytes
+        except (OSError, RuntimeError) as error:
+            # The pool's words for a death (ProcessExpired is an OSError); a callback's are bytes.
             from raxol_sync.server.border import STATUS_0
 
             code = getattr(error, "exitcode", None)
@@ -136,7 +134,7 @@ class Processes:
         try:
             from pebble import ProcessPool
         except ImportError:
-            raise ProcessFailed(_NEEDED) from None
+            raise ProcessFailed(NEEDS_PEBBLE) from None
         broken = None
         with self._changed:
             if self._closed:

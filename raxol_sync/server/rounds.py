@@ -7,6 +7,7 @@ that was answered finds its answer.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -27,8 +28,10 @@ from raxol_sync.protocol.request_state import (
     unseal,
 )
 from raxol_sync.server.connections import Call
+from raxol_sync.server.seldom import Seldom
 
 Json = dict[str, Any]
+_log = logging.getLogger("raxol_sync.server")
 
 RESERVED = "raxol-"  # how the keys of the library's own questions begin
 APPROVAL = "raxol-approval"  # the key of the question whether a tool may run
@@ -57,6 +60,7 @@ class Rounds:
         # Guards: _nonces. Leaf.
         self._lock = threading.Lock()
         self._nonces = Nonces()
+        self._foreign = Seldom()
 
     def open(self, call: Call) -> Round | None:
         """Return where a request stands; ``None`` for one that knows no rounds.
@@ -87,11 +91,24 @@ class Rounds:
             with self._lock:
                 remembered = self._nonces.consume(state, moment)
         except BadState as error:
+            if error.foreign:
+                self._warn(call.method)
             raise RPCError(INVALID_PARAMS, str(error)) from None
         if not remembered:
             raise TooMany
         answered = {key: given[key] for key in state.asked if key in given}
         return Round(identified, state, {**state.answers, **answered}, kept=dict(state.kept))
+
+    def _warn(self, method: str) -> None:
+        more = self._foreign.due()
+        if more is not None:
+            _log.warning(
+                "! %s refused: its requestState was signed with none of this server's keys; give "
+                "all processes that serve the same clients, also later ones, the same "
+                "request_state_key=%s",
+                method,
+                more,
+            )
 
     def ask(
         self,

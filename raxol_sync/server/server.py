@@ -5,28 +5,21 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raxol_sync._deadline import DEFAULT, Deadline, check_seconds
 from raxol_sync._version import __version__
 from raxol_sync.errors import SensitiveToolError
+from raxol_sync.hooks import check_hook
 from raxol_sync.policy import Authorizer, Transport, allow_all
 from raxol_sync.protocol import wire
-from raxol_sync.protocol.wire import MAX_MESSAGE_BYTES
 from raxol_sync.registry import Registry
 from raxol_sync.server import methods, options
 from raxol_sync.server.dispatch import Dispatch
-from raxol_sync.server.http.options import (
-    KEEP_ALIVE,
-    MAX_SESSIONS,
-    MAX_STREAMS,
-    SESSION_IDLE,
-    Authenticate,
-)
-from raxol_sync.server.http.options import options as check_options
+from raxol_sync.server.engine import CLOSED
 from raxol_sync.server.networked import Networked
 from raxol_sync.server.outbox import Box, Consumer, Outbox
 from raxol_sync.server.owners import Owners
@@ -34,9 +27,6 @@ from raxol_sync.server.subscription import Subscription
 from raxol_sync.telemetry import Sink as TelemetrySink
 from raxol_sync.telemetry import Telemetry
 from raxol_sync.values import ServerStats
-
-if TYPE_CHECKING:
-    from raxol_sync.server.http.app import Application, WSGIApp
 
 Json = dict[str, Any]
 _log = logging.getLogger("raxol_sync.server")
@@ -200,8 +190,10 @@ class Server(Networked):
                 pool do not end. ``None``: nobody's end does.
 
         Raises:
-            TypeError: ``owner`` is something else.
+            TypeError: ``owner`` is something else, or ``sink`` cannot be called here.
         """
+        if not isinstance(sink, Box):
+            check_hook("sink", sink)
         if owner is not None and owner is not DEFAULT:
             raise TypeError("owner is left out, for the calling thread, or None")
         key = self._owners.current() if owner is DEFAULT else None
@@ -233,7 +225,9 @@ class Server(Networked):
 
         Raises:
             RPCError: the server is closed.
+            TypeError: ``subscriber`` cannot be called, or is asynchronous.
         """
+        check_hook("subscriber", subscriber)
         outbox = Outbox(subscriber, "raxol-sync-outbox")
         return Subscription(self._engine, self._engine.attach(conn_id, outbox), outbox)
 
@@ -317,6 +311,7 @@ class Server(Networked):
             watcher.join(deadline.left())
 
     def __enter__(self) -> Server:
+        self._require_open()
         return self
 
     def __exit__(
@@ -331,101 +326,19 @@ class Server(Networked):
         """Serve stdio until stdin closes or SIGINT or SIGTERM comes, then close.
 
         While it runs, file descriptor 1 and ``sys.stdout`` lead to stderr: nothing that a callback
-        or a child process prints reaches the protocol's stream.
+        or a child process prints reaches the protocol's stream. Where stdin is a terminal, a line
+        on stderr says how to try it.
+
+        Raises:
+            SensitiveToolError: there are sensitive tools and no authorizer.
+            RuntimeError: the server is closed.
         """
         from raxol_sync.server.stdio import serve
 
+        self._require_open()
         self.require_authorizer()
-        serve(self, self._engine)
+        serve(self, self._engine, self.name)
 
-    def wsgi_app(
-        self,
-        path: str = "/mcp",
-        *,
-        # Who is let in
-        require_authorization: bool | None = None,
-        authenticate: Authenticate | None = None,
-        www_authenticate: str = "Bearer",
-        allowed_hosts: Collection[str] | None = None,
-        allowed_origins: Collection[str] | None = None,
-        # Limits
-        max_body_bytes: int = MAX_MESSAGE_BYTES,
-        max_sessions: int = MAX_SESSIONS,
-        session_idle_timeout: float | None = SESSION_IDLE,
-        max_streams: int = MAX_STREAMS,
-        keep_alive: float = KEEP_ALIVE,
-    ) -> Application:
-        """Return a WSGI application that serves ``path``, ``/sse``, ``/messages``, ``/health``.
-
-        It serves every revision at once, under any WSGI server; the first message decides.
-
-        Args:
-            path: the endpoint's path.
-            require_authorization: ``False`` lets in everybody who can reach it; ``None``: the
-                environment's ``RAXOL_SYNC_REQUIRE_AUTHORIZATION``, by default true (S29).
-            authenticate: called with each request's WSGI environ; returns who it comes from, a
-                value that is hashable and always the same for the same client, or ``None`` (also
-                ``False`` or ``""``) for a stranger, who gets 401.
-            www_authenticate: what a 401 says in that header.
-            allowed_hosts: by which names this server is reached, such as ``mcp.example.com``; by
-                default the loopback ones only. ``*``: any.
-            allowed_origins: whose pages may call it from a browser, such as
-                ``https://example.com``; by default its own. ``*``: any.
-            max_body_bytes: the longest request body, in bytes.
-            max_sessions: how many legacy sessions there are at once; 0: none are made, and legacy
-                clients are served without.
-            session_idle_timeout: after how many seconds an unused session ends. ``None``: never.
-            max_streams: how many event streams are open at once.
-            keep_alive: after how many seconds of silence a stream gets a comment.
-
-        Raises:
-            DeploymentError: nobody said who may use it; the text shows the lines that fix that.
-            SensitiveToolError: there are sensitive tools and no authorizer.
-            TypeError, ValueError: an option is not what it must be.
-            RuntimeError: the server is closed.
-        """
-        from raxol_sync.server.http.app import application
-
-        settings = check_options(
-            path,
-            authenticate=authenticate,
-            www_authenticate=www_authenticate,
-            allowed_hosts=allowed_hosts,
-            allowed_origins=allowed_origins,
-            max_body_bytes=max_body_bytes,
-            max_sessions=max_sessions,
-            session_idle_timeout=session_idle_timeout,
-            max_streams=max_streams,
-            keep_alive=keep_alive,
-        )
-        return application(self, self._app, self._dispatch, settings, require_authorization)
-
-    def mount(
-        self,
-        wsgi_app: WSGIApp,
-        path: str = "/mcp",
-        *,
-        require_authorization: bool | None = None,
-        **options: Any,
-    ) -> Application:
-        """Return a WSGI application: ``path`` and below are this server's, the rest ``wsgi_app``'s.
-
-        Options and errors are those of ``wsgi_app``; ``ValueError`` too where another server is
-        mounted at that path.
-        """
-        from raxol_sync.server.http.app import application
-
-        if not callable(wsgi_app):
-            raise TypeError(
-                "mount takes the WSGI application that gets the other paths, "
-                f"not {type(wsgi_app).__name__}"
-            )
-        known = check_options.__kwdefaults__ or {}
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            names = ", ".join(["require_authorization", *known])
-            raise TypeError(f"mount has no option {unknown[0]!r}; it has {names}")
-        settings = check_options(path, **options)
-        return application(
-            self, self._app, self._dispatch, settings, require_authorization, inside=wsgi_app
-        )
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(CLOSED)

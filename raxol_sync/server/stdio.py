@@ -29,6 +29,7 @@ from raxol_sync.protocol.lines import LineSplitter, Overlong
 from raxol_sync.server.batch import MAX_BATCH, batchable
 from raxol_sync.server.ending import Ended, signals
 from raxol_sync.server.engine import Engine
+from raxol_sync.server.forks import on_fork
 from raxol_sync.server.outbox import Box, Consumer, Outbox
 
 Json = dict[str, Any]
@@ -56,9 +57,10 @@ class Door(Protocol):
         """As ``Server.close``."""
 
 
-def serve(server: Door, engine: Engine) -> None:
+def serve(server: Door, engine: Engine, name: str = "the server") -> None:
     """Serve until stdin ends, a signal comes, the client stops reading, or the server closes."""
     _claim_stderr()
+    _say_to_people(name)
     with signals() as ended, contextlib.closing(Ended()) as stop:
         streams = _Streams()
         transport = _Stdio(server, engine, streams, ended.set, stop)
@@ -94,6 +96,7 @@ class _Stdio:
         if self._writable is not None:
             self._writable.register(self._target, select.POLLOUT)
         self._at_end = False
+        on_fork(self.forked)
         # Guards: _batches, those that lack a response. Leaf.
         self._lock = threading.Lock()
         self._batches: set[_Batch] = set()
@@ -106,6 +109,14 @@ class _Stdio:
         """Begin to read and write."""
         self._engine.attach(self._conn_id, self._outbox, self._ended, transport="stdio")
         self._reader.start()
+
+    def forked(self) -> None:
+        """In a child that a callback forked: what it may still say reaches no client."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (self._source, self._target):
+            with contextlib.suppress(OSError):  # closed: the service is over
+                os.dup2(nothing, descriptor)
+        os.close(nothing)
 
     @property
     def reading(self) -> bool:
@@ -132,11 +143,7 @@ class _Stdio:
 
     def _write(self, message: Json | list[Json]) -> None:
         """Write one message, or one batch of them; runs on the outbox's thread only."""
-        if isinstance(message, list):
-            parts = [part for part in map(self._encode, message) if part]
-            data = b"[" + b",".join(parts) + b"]" if parts else b""
-        else:
-            data = self._encode(message)
+        data = self._encode_batch(message) if isinstance(message, list) else self._encode(message)
         if not data:
             return
         view = memoryview(data + b"\n")
@@ -166,13 +173,23 @@ class _Stdio:
     def _encode(self, message: Json) -> bytes:
         """Return a message as JSON; nothing for a notification that cannot be sent."""
         try:
-            return wire.encode(message)
+            data = wire.encode(message)
         except wire.EncodeError as error:
-            _log.error("! a message cannot be sent: %s", error)
-            if "id" not in message or "method" in message:
-                return b""
-            reason = f"the result cannot be sent: {error}"
-            return wire.encode(wire.error(message["id"], INTERNAL_ERROR, reason))
+            return _instead(message, str(error))
+        return data if len(data) <= wire.MAX_MESSAGE_BYTES else _instead(message, _too_long(data))
+
+    def _encode_batch(self, messages: list[Json]) -> bytes:
+        """Return a batch as one array; its longest parts give way where it would be too long."""
+        parts = [self._encode(message) for message in messages]
+        left = sum(map(len, parts)) + len(parts) + 1 - wire.MAX_MESSAGE_BYTES
+        for place in sorted(range(len(parts)), key=lambda place: -len(parts[place])):
+            if left <= 0:
+                break
+            shorter = _instead(messages[place], f"{_too_long(parts[place])} together with others")
+            left -= len(parts[place]) - len(shorter)
+            parts[place] = shorter
+        found = [part for part in parts if part]
+        return b"[" + b",".join(found) + b"]" if found else b""
 
     def _read(self) -> None:
         splitter = LineSplitter(wire.MAX_MESSAGE_BYTES)
@@ -231,6 +248,20 @@ class _Stdio:
         with self._lock:
             self._batches.discard(batch)
         batch.complete.set()
+
+
+def _too_long(data: bytes) -> str:
+    return f"it has {len(data)} bytes, and a message may have {wire.MAX_MESSAGE_BYTES}"
+
+
+def _instead(message: Json, why: str) -> bytes:
+    """Return what is sent for a message that cannot be: an error, or nothing if nobody waits."""
+    if "id" not in message or "method" in message:
+        _log.error("! %s cannot be sent: %s", message.get("method", "a message"), why)
+        return b""
+    _log.error("! a result cannot be sent: %s", why)
+    reason = f"the result cannot be sent: {why}"
+    return wire.encode(wire.error(message["id"], INTERNAL_ERROR, reason))
 
 
 class _Batch:
@@ -313,6 +344,21 @@ def _claim_stderr() -> None:
         else:
             os.dup2(nothing, 2)
             os.close(nothing)
+
+
+def _say_to_people(name: str) -> None:
+    """Where a person is at the other end of stdin: tell them what this waits for."""
+    if not os.isatty(0) or sys.stderr is None:
+        return
+    import shlex  # for people only
+
+    program = getattr(sys.modules.get("__main__"), "__file__", None)  # none where Python is typed
+    command = shlex.join(sys.orig_argv) if program is not None else "python FILE"
+    sys.stderr.write(
+        f"{name} waits for a client on stdin, which programs that speak MCP start by themselves; "
+        f"to try it: raxol-sync tools -- {command} (Ctrl-C ends this)\n"
+    )
+    sys.stderr.flush()
 
 
 def _flush(stream: Any) -> None:

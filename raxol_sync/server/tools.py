@@ -28,6 +28,7 @@ from raxol_sync.protocol.request_state import Round
 from raxol_sync.results import Unsendable, error_result, tool_result
 from raxol_sync.schema import ArgumentError
 from raxol_sync.server.app import App, Job, finish, string
+from raxol_sync.server.asking import NO_SESSION
 from raxol_sync.server.authorization import TIMED_OUT
 from raxol_sync.server.callbacks import run_callback
 from raxol_sync.server.connections import Call
@@ -128,7 +129,8 @@ def _ask_modern(app: App, call: Call, tool: Tool, bound: Json, prompt: str) -> J
 
 def _ask_legacy(app: App, call: Call, tool: Tool, arguments: Json, prompt: str) -> Json | Left:
     if not takes_forms(call.conn.capabilities):
-        return _denied(app, tool, "ask", CANNOT_ASK)
+        why = f"{CANNOT_ASK}: {NO_SESSION}" if call.conn.anonymous else CANNOT_ASK
+        return _denied(app, tool, "ask", why)
     question_id = new_question_id()
     params = approval_request(prompt)
     if call.revision.name < "2025-11-25":  # the mode came with that revision

@@ -22,6 +22,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 from raxol_sync._deadline import Deadline
+from raxol_sync.server.forks import on_fork
 
 T = TypeVar("T")
 Job = Callable[[], object]
@@ -88,7 +89,19 @@ class WorkerPool(Executor):
         self._max_workers = max_workers
         self._name = name
         self._state = _State()
+        on_fork(self.forked)
         weakref.finalize(self, _dismiss, self._state).atexit = False
+
+    def forked(self) -> None:
+        """In a child that a job forked: its thread, the only one there, ends with that job.
+
+        Else the child would wait for work for ever, and nobody would know of it.
+        """
+        state = self._state
+        if state.threads:
+            state.lock = threading.Lock()  # Guards: as before, when another thread may have held it
+            state.threads, state.closed, state.jobs = [], True, queue.SimpleQueue()
+            state.jobs.put(None)
 
     def run(self, job: Job) -> None:
         """Run ``job()`` on a worker; it must not raise.

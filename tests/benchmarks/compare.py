@@ -208,17 +208,25 @@ def row(title: str, unit: str, figures: list[list[float]], more_is_better: bool,
     print(f"{title:<38} {unit:<8} {cells[0]} {cells[1]} {better:>8} {spread:<13} {aim}", flush=True)
 
 
-def main() -> None:
-    """Measure everything and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def both_sides(about: str, kind: str, module: str) -> list[Side]:
+    """Return the programs to compare, by what the command line says of their pythons.
+
+    ``kind``: of the programs, as their files are named; ``module``: what theirs imports.
+    """
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--peer", required=True, help="the python that has mcp 2.x")
     parser.add_argument("--ours", default=sys.executable, help="the python that runs raxol_sync")
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
-    sides = [
-        Side("raxol_sync", options.ours, "server_ours.py", "raxol_sync"),
-        Side("mcp", options.peer, "server_sdk.py", "mcp.server"),
+    return [
+        Side("raxol_sync", options.ours, f"{kind}_ours.py", "raxol_sync"),
+        Side("mcp", options.peer, f"{kind}_sdk.py", module),
     ]
+
+
+def main() -> None:
+    """Measure everything and print the table."""
+    sides = both_sides(__doc__, "server", "mcp.server")
     title, unit, cells = "measured", "unit", ("raxol_sync", "mcp 2")
     print(f"{title:<38} {unit:<8} {cells[0]:>10} {cells[1]:>10} {'better':>8} {'(range)':<13} aim")
     for name, era in (("legacy", LEGACY), ("modern", MODERN)):

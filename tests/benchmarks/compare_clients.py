@@ -8,14 +8,11 @@ rounds' own ratios. For a fair comparison both pythons should be of one version.
 
 from __future__ import annotations
 
-import argparse
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 
-from tests.benchmarks.compare import HERE, ROOT, Side, compare, row
+from tests.benchmarks.compare import HERE, Side, both_sides, compare, row
 
 ROUNDS = 7
 CALLS = {"one": 1500, "threads": 3200}
@@ -42,17 +39,9 @@ def measure(sides: list[Side], name: str, target: str) -> None:
 
 def main() -> None:
     """Measure everything and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer", required=True, help="the python that has mcp 2.x")
-    parser.add_argument("--ours", default=sys.executable, help="the python that runs raxol_sync")
-    options = parser.parse_args()
-    os.environ["PYTHONPATH"] = str(ROOT)
-    sides = [
-        Side("raxol_sync", options.ours, "client_ours.py", "raxol_sync"),
-        Side("mcp", options.peer, "client_sdk.py", "mcp"),
-    ]
+    sides = both_sides(__doc__, "client", "mcp")
     measure(sides, "stdio", RAW)
-    server = subprocess.Popen([options.ours, RAW, "http"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([sides[0].python, RAW, "http"], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         port = int(server.stdout.readline())

@@ -5,8 +5,12 @@
 With `--granian DIR/hosts/bin/granian` ours is measured under granian as well. The servers that are
 compared run at once and are asked in turns, and who goes first changes from round to round. All
 figures are medians of the rounds; a ratio is the median of the rounds' own ratios. The load comes
-from bare sockets and one selector: no client library is measured. Both speak 2026-07-28, where
-each answers an echo with plain JSON.
+from bare sockets and one selector: no client library is measured. In the modern era (2026-07-28)
+both answer an echo with plain JSON; in the legacy one (2025-11-25, a session for each connection)
+the SDK answers with an event stream unless told otherwise.
+
+`--pinned` keeps all of granian's threads on one core, as a worker for each core would have it, and
+then the SDK's server as well.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.benchmarks.compare import HERE, ROOT, row
+from tests.starting import free_port
 
-MODERN = "2026-07-28"
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
 ROUNDS, SECONDS, STREAMS = 7, 1.0, 500
 BLOCKING, BLOCKING_MS = 64, 500
 WAIT = 60.0
@@ -42,9 +47,13 @@ class Side:
     program: str
     port: int = 0
     pid: int = 0
+    pinned: bool = False
 
     def command(self) -> list[str]:
         """How it is started."""
+        return [*(["taskset", "-c", "1"] if self.pinned else []), *self._command()]
+
+    def _command(self) -> list[str]:
         if self.program == "granian":
             threads = ["--blocking-threads", "32", "--no-log", "--no-ws"]
             app = "tests.benchmarks.app_ours:app"
@@ -75,8 +84,29 @@ def call(name: str, **arguments: object) -> bytes:
     return request("tools/call", f"Mcp-Name: {name}\r\n", name=name, arguments=arguments)
 
 
+def post(message: object, session: str = "") -> bytes:
+    """A POST of the legacy era as bytes."""
+    body = json.dumps(message).encode()
+    head = (
+        "POST /mcp HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+        f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {LEGACY}\r\n"
+        f"{session}Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+TEXTS = ["hello" + "o" * more for more in range(32)]  # no two are as long
 ECHO = call("echo", text="hello")
-ECHOES = [call("echo", text="hello" + "o" * more) for more in range(32)]  # no two are as long
+ECHOES = [call("echo", text=text) for text in TEXTS]
+
+
+def echoes(session: str) -> list[bytes]:
+    """Echo calls: of a legacy session, or of the modern era where there is none."""
+    if not session:
+        return ECHOES
+    calls = [{"name": "echo", "arguments": {"text": text}} for text in TEXTS]
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    return [post({**request, "params": params}, session) for params in calls]
 
 
 class Connection:
@@ -87,6 +117,8 @@ class Connection:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._port = port
         self._held = b""
+        self._head = b""
+        self.echoes = itertools.cycle(ECHOES)
 
     def ask(self, data: bytes) -> bytes:
         """Send a request and return the body of its answer, which has a length."""
@@ -109,7 +141,7 @@ class Connection:
         lower = head.lower()
         if not found:
             return None
-        if not lower.startswith(b"http/1.1 200"):
+        if not lower.startswith((b"http/1.1 200", b"http/1.1 202")):
             raise RuntimeError(f"a wrong answer: {self._held!r}")
         at = lower.find(b"content-length:")
         if at < 0:  # an event stream in chunks: wait for its last one
@@ -118,7 +150,19 @@ class Connection:
         elif len(body) < int(lower[at + 15 :].split(b"\r\n", 1)[0]):
             return None
         self._held = b""
+        self._head = head
         return body
+
+    def begin_session(self) -> None:
+        """Begin a legacy session, whose echoes are asked for from here on."""
+        info = {"name": "load", "version": "1"}
+        params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info}
+        self.ask(post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
+        name = b"mcp-session-id: "
+        found = [line for line in self._head.splitlines() if line.lower().startswith(name)]
+        session = found[0].decode() + "\r\n"
+        self.ask(post({"jsonrpc": "2.0", "method": "notifications/initialized"}, session))
+        self.echoes = itertools.cycle(echoes(session))
 
     def begin_stream(self) -> None:
         """Open a listen stream; return once its first event is there."""
@@ -143,14 +187,6 @@ def connections(side: Side, count: int) -> Iterator[list[Connection]]:
     finally:
         for connection in found:
             connection.close()
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
@@ -191,22 +227,24 @@ def answered(body: bytes) -> None:
         raise RuntimeError(f"a wrong answer: {body!r}")
 
 
-def echo_rate(side: Side, clients: int) -> float:
+def echo_rate(side: Side, clients: int, era: str = "modern") -> float:
     """Echo calls a second over so many keep-alive connections, one at a time on each."""
-    count, begun = 0, time.perf_counter()
-    end = begun + SECONDS
     with connections(side, clients) as found, selectors.DefaultSelector() as selector:
         for connection in found:
+            if era == "legacy":
+                connection.begin_session()
             selector.register(connection.sock, selectors.EVENT_READ, connection)
-            connection.send(ECHO)
-        echoes = itertools.cycle(ECHOES)
+        count, begun = 0, time.perf_counter()
+        end = begun + SECONDS
+        for connection in found:
+            connection.send(next(connection.echoes))
         while time.perf_counter() < end:
             for key, _ in selector.select():
                 body = key.data.take()
                 if body is not None:
                     answered(body)
                     count += 1
-                    key.data.send(next(echoes))
+                    key.data.send(next(key.data.echoes))
         return count / (time.perf_counter() - begun)
 
 
@@ -264,6 +302,7 @@ def main() -> None:
     parser.add_argument("--peer", required=True, help="the python that has mcp 2.x")
     parser.add_argument("--ours", default=sys.executable, help="the python that runs raxol_sync")
     parser.add_argument("--granian", help="the granian that finds raxol_sync's dependencies")
+    parser.add_argument("--pinned", action="store_true", help="granian on one core as well")
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
     sides = [
@@ -273,9 +312,9 @@ def main() -> None:
     title, unit, cells = "measured", "unit", ("raxol_sync", "mcp 2")
     print(f"{title:<38} {unit:<8} {cells[0]:>10} {cells[1]:>10} {'better':>8} {'(range)':<13} aim")
     with running(sides[0]), running(sides[1]):
-        for clients in (1, 16):
-            rates = rounds(sides, ROUNDS, echo_rate, clients)
-            row(f"echo, {clients} keep-alive connections", "calls/s", rates, True, "3 times")
+        for era, clients in itertools.product(("modern", "legacy"), (1, 16)):
+            rates = rounds(sides, ROUNDS, echo_rate, clients, era)
+            row(f"echo, {clients} connections, {era}", "calls/s", rates, True, "3 times")
         pairs = [[while_blocked(side) for _ in range(3)] for side in sides]
         for index, what in enumerate(("discover", "echo")):
             figures = [[each[index] for each in side] for side in pairs]
@@ -286,11 +325,22 @@ def main() -> None:
             aim = "below 100 MB" if index == 0 else ""
             row(f"{what} with 500 open streams", unit, figures, index == 1, aim)
     if options.granian:
-        hosted = [Side("granian", options.granian, "granian"), sides[1]]
-        with running(hosted[0]), running(hosted[1]):
-            for clients in (1, 16):
-                rates = rounds(hosted, ROUNDS, echo_rate, clients)
-                row(f"... under granian, {clients} connections", "calls/s", rates, True, "6 times")
+        under_granian(options.granian, options.peer, pinned=False)
+    if options.granian and options.pinned:
+        under_granian(options.granian, options.peer, pinned=True)
+
+
+def under_granian(granian: str, peer: str, *, pinned: bool) -> None:
+    """Measure echo calls with granian as our host."""
+    sides = [
+        Side("granian", granian, "granian", pinned=pinned),
+        Side("mcp", peer, "server_sdk.py", pinned=pinned),
+    ]
+    where = "granian on a core" if pinned else "granian"
+    with running(sides[0]), running(sides[1]):
+        for era, clients in itertools.product(("modern", "legacy"), (1, 16)):
+            rates = rounds(sides, ROUNDS, echo_rate, clients, era)
+            row(f"{where}, {clients} connections, {era}", "calls/s", rates, True, "6 times")
 
 
 if __name__ == "__main__":

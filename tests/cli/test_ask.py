@@ -87,6 +87,63 @@ def test_without_the_option_the_error_names_it(server: list[str]) -> None:
     assert "with --ask you can answer here" in run.stderr
 
 
+APPROVED = """
+from raxol_sync import Ask, Deny, Server
+
+server = Server(
+    "shop",
+    authorizer=lambda name, arguments, context: Deny("no") if name == "burn" else Ask("Sell it?"),
+    authorizer_source="configured",
+)
+
+
+@server.tool
+def sell() -> str:
+    return "sold"
+
+
+@server.tool
+def burn() -> str:
+    return "burnt"
+"""
+
+
+@pytest.fixture
+def careful(tmp_path: Path) -> list[str]:
+    """The words that name a server that wants an approval."""
+    path = tmp_path / "careful.py"
+    path.write_text(APPROVED)
+    return ["--", sys.executable, "-m", "raxol_sync", "serve", str(path)]
+
+
+def test_an_approval_is_given_at_the_terminal(careful: list[str]) -> None:
+    """It is asked for once."""
+    master, slave = pty.openpty()
+    words = [sys.executable, "-m", "raxol_sync", "call", "sell", "--ask", *careful]
+    process = subprocess.Popen(
+        words, stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=environment()
+    )
+    os.close(slave)
+    try:
+        assert "| Sell it?" in read_until(master, "Approve (y/n)")
+        os.write(master, b"y\n")
+        assert "Send this?" not in read_until(master, "sold")
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(master)
+
+
+def test_without_the_option_an_approval_that_is_needed_names_it(careful: list[str]) -> None:
+    """And no other denial does: there nothing can be answered."""
+    run = cli("call", "sell", *careful)
+    assert run.returncode == 1
+    assert run.stderr.endswith("; with --ask you can answer here\n")
+    for words in (["call", "burn"], ["call", "sell", "--ask"]):
+        assert "--ask" not in cli(*words, *careful).stderr
+
+
 @pytest.mark.parametrize("command", ["tools", "ping", "status"])
 def test_what_no_server_may_ask_in_has_no_such_option(command: str, server: list[str]) -> None:
     """A wrong usage, as any other unknown option."""

@@ -24,6 +24,7 @@ COMMANDS = {
     "ping": ["ping"],
     "status": ["status"],
 }
+NOTES = Path(__file__).parents[1] / "server" / "web" / "localhost.pem"  # any file
 SHOWN = r"\x1b[31mred\x1b]0;title\x07 \x9b2J\u202eturned\x0d over \u2028line"
 EXITED = "the server's process exited with status 1"
 TOOLS = "; its tools are add, echo, escapes, wide"
@@ -37,9 +38,31 @@ FAULTS: dict[str, tuple[list[str], str, dict[str, str]]] = {
         {},
     ),
     "a file that may not be executed": (
-        ["--", __file__],
-        f"could not connect: the command '{__file__}' may not be executed; check its permissions "
+        ["--", str(NOTES)],
+        f"could not connect: the command '{NOTES}' may not be executed; check its permissions "
         "(chmod +x)",
+        {},
+    ),
+    "a folder": (
+        ["--", str(NOTES.parent)],
+        f"could not connect: the command '{NOTES.parent}' is a folder; give the program in it",
+        {},
+    ),
+    "words in one": (
+        ["--", "no-such-python hidden.py"],
+        "could not connect: the command 'no-such-python ...' was not found: write its words "
+        "without quotes around all of them",
+        {},
+    ),
+    "a script that never serves": (
+        ["--", sys.executable, "-c", "pass"],
+        "the server's process exited with status 0 before it answered; does it call server.run()?",
+        {},
+    ),
+    "a script that never serves and prints": (
+        ["--", sys.executable, "-c", "import sys; print('hi'); print('ho', file=sys.stderr)"],
+        "the server's process exited with status 0 before it answered; does it call server.run()?; "
+        "it wrote to stdout what is no message: hi; its stderr says: ho",
         {},
     ),
     "exits at once": (odd("exit"), f"{EXITED}: cannot start: the disk is full", {}),
@@ -170,6 +193,20 @@ USAGE: dict[str, tuple[list[str], str]] = {
         ["tools", "python", "server.py"],
         "unexpected 'python'; the server's command comes after --, as in: "
         "raxol-sync tools -- python server.py",
+    ),
+    "a script without its python": (
+        ["tools", __file__],
+        f"unexpected '{__file__}'; the server's command comes after --, as in: "
+        f"raxol-sync tools -- python {__file__}",
+    ),
+    "a script as the command": (
+        ["tools", "--", __file__, "hidden"],
+        f"'{__file__}' is a Python file: start it with python, as in: "
+        f"raxol-sync tools -- python {__file__} ...",
+    ),
+    "an argument that is broken JSON": (
+        ["call", "add", 'a=[{"hidden": 1}', "b=1", *odd("good")],
+        "a begins as JSON does and is none: Expecting ',' delimiter (character 15)",
     ),
     "a URL without its scheme": (
         ["tools", "127.0.0.1:8123/mcp"],

@@ -90,6 +90,7 @@ CASES: dict[str, tuple[list[str], int, str]] = {
         2,
         f"no name after the colon: {WHERE[2:]}",
     ),
+    "no Python file": (["./notes.txt"], 2, f"notes.txt is no Python file{WHERE}"),
     "neither": (["a b"], 2, f"'a b' is neither a module nor a file{WHERE}"),
     "no such server": (["mine:other"], 2, "mine has no other; its servers: server"),
     "no server but a function": (
@@ -142,6 +143,7 @@ def test_serve_says_in_one_line_what_is_wrong(case: str, tmp_path: Path) -> None
     """A wrong spec is a wrong usage; a module that fails is a failure, told with its place."""
     write(tmp_path, "mine.py", SERVER.replace('print("loud while it is imported")', ""))
     write(tmp_path, "empty.py", "x = 1")
+    write(tmp_path, "notes.txt", "x")
     write(
         tmp_path, "two.py", "from raxol_sync import Server\none, other = Server('a'), Server('b')"
     )

@@ -43,16 +43,16 @@ def no_descriptor_left() -> Iterator[None]:
     if not folder.exists():
         yield
         return
-    before = set(os.listdir(folder))
+    before = {fd: _target(folder / fd) for fd in os.listdir(folder)}
     yield
-    left = [f"{fd} -> {_target(folder / fd)}" for fd in set(os.listdir(folder)) - before]
-    left = [entry for entry in left if "gone" not in entry]
-    if left:
-        pytest.fail(f"descriptors left open: {sorted(left)}", pytrace=False)
+    left = {fd: _target(folder / fd) for fd in os.listdir(folder)}
+    new = [f"{fd} -> {where}" for fd, where in left.items() if fd not in before and where]
+    if new:
+        pytest.fail(f"descriptors left open: {sorted(new)}", pytrace=False)
 
 
 def _target(path: Path) -> str:
     try:
         return os.readlink(path)
     except OSError:  # the one that listed the folder
-        return "gone"
+        return ""

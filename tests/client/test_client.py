@@ -331,7 +331,7 @@ def test_c14_a_handler_in_a_full_serialized_session_is_busy(serve: Serve) -> Non
         # The server reports progress of a call that it does not answer.
         blocked = client.submit_tool("silent", progress=note)
         link: Any = client._session._link
-        entry = next(iter(client._session._machine._pending.values()))
+        entry = next(iter(client._session._machine._window.sent.values()))
         params = {"progressToken": entry.id, "progress": 1}
         client._session._receive(link, Notification("notifications/progress", params))
         assert ran.wait(5)

@@ -211,7 +211,7 @@ class Rounds(RuleBasedStateMachine):
         waiting = [e for e in self.entries if e.state == "queued"]
         assert counted.pending == len(self.wire) <= WINDOW
         assert counted.queued == len(waiting)
-        assert not waiting or counted.full
+        assert not waiting or counted.pending == WINDOW
         assert counted._desk.jobs == len(self.asking) <= MAX_HANDLERS + QUEUE
         assert counted.queued <= 2 * QUEUE + MAX_HANDLERS + WINDOW
         assert all(count == 1 for count in self.over.values())

@@ -119,6 +119,34 @@ def test_c26_calls_find_their_server() -> None:
             group.call_tool("mcp__a__nope")
 
 
+def test_c02_a_stopped_group_says_that_it_is_stopped() -> None:
+    """At once; it is not an empty list of tools, and no time is waited for."""
+    with shop("a") as a:
+        group = ClientGroup(members(a))
+        with group:
+            pass
+        for use in (group.start, group.__enter__, group.await_ready, group.list_tools):
+            with pytest.raises(NotReady, match="the group was stopped, which is final; make anoth"):
+                use()
+        for call in (group.call_tool, group.submit_tool):
+            with pytest.raises(NotReady, match="the client was stopped, which is final; make anot"):
+                call("mcp__a__price")
+        group.stop()
+
+
+def test_c02_a_group_that_was_never_started_says_how_to() -> None:
+    """Instead of leaving out all of its servers."""
+    with shop("a") as a:
+        group = ClientGroup(members(a))
+        for use in (group.await_ready, group.list_tools):
+            with pytest.raises(NotReady, match=r"use it as in 'with group:', or call start\(\)"):
+                use()
+        with group:
+            assert [tool.name for tool in group.list_tools()] == ["mcp__a__price"]
+    with ClientGroup({}) as empty:
+        assert empty.list_tools() == []
+
+
 @pytest.mark.parametrize("name", ["price", "mcp__c__price", "mcp__a__", "mcp__a_price", ""])
 def test_c26_a_name_of_no_server_is_refused(name: str) -> None:
     """Nothing is sent; the error names the prefixes that there are."""

@@ -334,7 +334,7 @@ class Window(RuleBasedStateMachine):
     def bounds_and_order_hold(self) -> None:
         assert self.machine.pending == len(self.on_wire) <= self.window
         assert self.machine.queued <= self.limit
-        assert self.machine.queued == 0 or self.machine.full
+        assert self.machine.queued == 0 or self.machine.pending == self.window
         assert all(count == 1 for count in self.settled.values())
         place = {id(asked): index for index, asked in enumerate(self.entries)}
         places = [place[id(asked)] for asked in self.order]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from raxol_sync import Server
 from raxol_sync.client.client import Client
 from raxol_sync.errors import ConnectFailed, InvalidResponse, NotReady, RequestTimeout, RPCError
 
@@ -186,3 +187,43 @@ def test_c02_stop_in_process(server: FakeServer) -> None:
     client.stop()
     assert isinstance(future.exception(timeout=0), NotReady)
     assert server.subscribers == {}
+
+
+def test_c02_a_closed_server_is_told_at_once() -> None:
+    """It stays closed, so nobody waits for it until the time is up."""
+    with Server("gone") as server:
+        pass
+    client = Client("x", server=server)
+    client.start()
+    with pytest.raises(ConnectFailed, match="is closed, which is final; make another") as caught:
+        client.await_ready(timeout=60)
+    assert type(caught.value) is ConnectFailed
+    with pytest.raises(ConnectFailed, match="is closed, which is final; make another one"), client:
+        pytest.fail("it is not entered")
+
+
+def test_c02_a_server_that_closes_is_told_to_later_calls() -> None:
+    """In the server's words."""
+    server = Server("gone")
+    with Client("x", server=server) as client:
+        server.close()
+        with pytest.raises(RPCError, match="server closed"):
+            client.call_tool("x")
+
+
+def test_c02_a_stopped_client_says_so_whatever_is_asked() -> None:
+    """At once, in the same words."""
+    with Server("s") as server:
+        client = Client("x", server=server)
+        with client:
+            pass
+        asked: list[Callable[[], object]] = [
+            client.start, client.__enter__, client.await_ready, client.list_tools, client.ping,
+            client.describe, client.roots_changed, lambda: client.call_tool("t"),
+            lambda: client.submit_tool("t"), lambda: client.read_resource("a:b"),
+            lambda: client.subscribe("a:b", print), lambda: client.listen(print, tools=True),
+            lambda: client.set_log_level("info"), lambda: client.request("ping"),
+        ]  # fmt: skip
+        for ask in asked:
+            with pytest.raises(NotReady, match="was stopped, which is final; make another one"):
+                ask()

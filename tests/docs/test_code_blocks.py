@@ -124,6 +124,21 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             printed = _run_sh(shell, text)
 
 
+def test_each_block_of_the_readme_runs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People copy one block: it has its imports, and needs no other but the saved files."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "README.md"
+    source = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(source):
+        note, text = block["note"] or "", block["text"]
+        if note.startswith("file: "):
+            (tmp_path / note.removeprefix("file: ")).write_text(text, encoding="utf-8")
+        elif block["kind"] == "python" and not note.startswith("not run: "):
+            _run_python(page, source, block.start("text"), text, {"__name__": "page"})
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     """A relative link names a file that exists."""
     broken = []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,7 @@ from tests.docs.tables import (
     pages,
     thread_names,
 )
+from tests.schema.test_texts import OF_HINTS, OF_SCHEMAS
 
 REFERENCE = [page for page in pages() if "reference" in str(page.relative_to(ROOT))]
 TABLES = [
@@ -54,6 +58,59 @@ def test_every_public_name_is_on_a_reference_page(name: str) -> None:
     plain = not inspect.isclass(value) or issubclass(value, BaseException)
     if not plain and not hasattr(value, "__dataclass_fields__") and name != "PromptMessages":
         assert f"<!-- table: members {name} -->" in text
+
+
+FOR_USERS = [
+    page
+    for page in [*pages(), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    if page.name != "parity.md" and page.parent.name != "explanation"
+]
+
+
+@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.name)
+def test_pages_for_users_name_no_rows(page: Path) -> None:
+    """The numbers of the page on parity say nothing to them."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.S)
+    assert re.findall(r"\b[CS]\d\d\b", text) == []
+
+
+ERRORS = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+# Caught inside the package: their texts are told in another exception, a result or a log.
+INSIDE = {
+    "AppError", "ArgumentError", "AttributeError", "BadState", "ContentError", "EncodeError",
+    "FailedForGood", "Failure", "GoneError", "InputError", "InputNeeded", "Mismatch",
+    "NoAnswer", "NotImplementedError", "Refused", "RefusedError", "ResultError", "StopIteration",
+    "TemplateError", "TooMany", "Unsendable", "UnsupportedHint", "UnusableAnswer", "UsageError",
+    "WebError", "ArgumentTypeError",
+}  # fmt: skip
+
+
+def raised_names() -> Iterator[tuple[str, str]]:
+    """Yield module and name of each exception class in a `raise`; ours with _ are internal."""
+    for module, path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+                name = ast.unparse(made).rpartition(".")[2]
+                if name.isidentifier() and name[0].isupper():
+                    yield module, name
+
+
+def test_every_exception_that_is_raised_is_on_the_page_of_errors() -> None:
+    """But those that never leave the package."""
+    found = set(raised_names())
+    assert len(found) > 50
+    missing = {(module, name) for module, name in found if f"{name}`" not in ERRORS}
+    assert {name for _, name in missing} <= INSIDE, missing
+
+
+def test_every_text_of_an_argument_error_on_the_page_is_a_real_one() -> None:
+    """Each row of the table is in the list of texts that the code is checked against."""
+    rows = re.search(r"\| what is wrong \| text \|\n(.*?)\n\n", ERRORS, re.S)
+    assert rows is not None
+    shown = re.findall(r"`('.*)` \|$", rows[1], re.M)
+    assert len(shown) > 10
+    assert set(shown) <= {text for *_, text in (*OF_HINTS, *OF_SCHEMAS)}
 
 
 def test_every_lock_says_what_it_guards() -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 Json = dict[str, Any]
@@ -23,6 +25,12 @@ REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28
 DEEPEST = 7  # levels below which only what is required is made
 HUGE = 20_000  # characters, members or items of what is oversized
 
+SETTINGS = settings(
+    max_examples=35,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],  # a failing message is small enough as it is
+    suppress_health_check=list(HealthCheck),
+)
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.sampled_from(["", "x", "é"]), st.just(0.5)
 )
@@ -156,6 +164,26 @@ def load(name: str) -> Revision | None:
     if not path.exists():
         return None
     return Revision(name, json.loads(path.read_text(encoding="utf-8")))
+
+
+def with_schema(
+    revisions: Sequence[str] = REVISIONS,
+) -> Callable[[Callable[[Revision], None]], Callable[[str], None]]:
+    """Run a test with the schema of each of these revisions that has its file here."""
+
+    def decorate(test: Callable[[Revision], None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("revision", revisions)
+        def run(revision: str) -> None:
+            known = load(revision)
+            if known is not None:
+                test(known)
+
+        # As functools.wraps, but for the signature: pytest gives arguments by their names.
+        run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
+        run.__module__ = test.__module__
+        return run
+
+    return decorate
 
 
 # ---------------------------------------------------------------- spoiling

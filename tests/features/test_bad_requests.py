@@ -10,22 +10,15 @@ import copy
 import re
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raxol_sync import Context, Server
-from tests.features.schemas import ANYTHING, REVISIONS, Revision, load, spoiled
+from tests.features.schemas import ANYTHING, SETTINGS, Revision, spoiled, with_schema
 from tests.server.helpers import WAIT, initialize
 
 Json = dict[str, Any]
 
-SETTINGS = settings(
-    max_examples=35,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],  # a failing message is small enough as it is
-    suppress_health_check=list(HealthCheck),
-)
 FOR_EACH = settings(SETTINGS, max_examples=30)  # of the request types
 VERSION = "io.modelcontextprotocol/protocolVersion"
 WRONG_PARAMS = {-32602, -32600}
@@ -126,12 +119,9 @@ def answered(server: Server, known: Revision, message: Json) -> Json:
     return answer
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_what_a_client_may_send_is_served_and_the_rest_is_refused(revision: str) -> None:
+@with_schema()
+def test_what_a_client_may_send_is_served_and_the_rest_is_refused(known: Revision) -> None:
     """Missing, wrong-typed and oversized params, one at a time."""
-    known = load(revision)
-    if known is None:
-        return
     with offering() as server:
 
         @FOR_EACH
@@ -157,12 +147,9 @@ def test_what_a_client_may_send_is_served_and_the_rest_is_refused(revision: str)
         assert server.stats().in_flight == 0
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_fields_that_nobody_knows_change_nothing(revision: str) -> None:
+@with_schema()
+def test_fields_that_nobody_knows_change_nothing(known: Revision) -> None:
     """Beside the params and within them: the answer is the same."""
-    known = load(revision)
-    if known is None:
-        return
     with offering() as server:
 
         @SETTINGS
@@ -183,12 +170,9 @@ def test_fields_that_nobody_knows_change_nothing(revision: str) -> None:
         check()
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_spoiled_frame_around_a_request_is_refused_or_ignored(revision: str) -> None:
+@with_schema()
+def test_a_spoiled_frame_around_a_request_is_refused_or_ignored(known: Revision) -> None:
     """Its id, method and version: -32600 or -32601, or nothing where it is no request."""
-    known = load(revision)
-    if known is None:
-        return
     with offering() as server:
 
         @SETTINGS
@@ -211,12 +195,9 @@ def test_a_spoiled_frame_around_a_request_is_refused_or_ignored(revision: str) -
         check()
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_notifications_are_never_answered(revision: str) -> None:
+@with_schema()
+def test_notifications_are_never_answered(known: Revision) -> None:
     """However they look; the server goes on."""
-    known = load(revision)
-    if known is None:
-        return
     names = known.union("ClientNotification") or ["CancelledNotification"]
     with offering() as server:
 

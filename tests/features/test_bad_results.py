@@ -12,22 +12,15 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raxol_sync import Client, Context, InputRequired, InvalidResponse, Server
-from tests.features.schemas import REVISIONS, Revision, load, spoiled
+from tests.features.schemas import REVISIONS, SETTINGS, Revision, spoiled, with_schema
 from tests.server.helpers import WAIT, initialize
 
 Json = dict[str, Any]
 
-SETTINGS = settings(
-    max_examples=35,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 FOR_EACH = settings(SETTINGS, max_examples=20)  # of the result types
 CAPABILITIES: Json = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
 INFO = {"name": "puppet", "version": "1"}
@@ -118,13 +111,10 @@ def drawn(data: st.DataObject, known: Revision, method: str) -> Json:
     return result
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_valid_result_is_read(revision: str) -> None:
+@with_schema()
+def test_a_valid_result_is_read(known: Revision) -> None:
     """Whatever it holds, fields that nobody knows included."""
-    known = load(revision)
-    if known is None:
-        return
-    with connected(revision) as (puppet, client):
+    with connected(known.name) as (puppet, client):
 
         @SETTINGS
         @given(st.data())
@@ -140,13 +130,10 @@ def test_a_valid_result_is_read(revision: str) -> None:
         assert client.status().state == "ready"
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_spoiled_result_is_read_or_refused(revision: str) -> None:
+@with_schema()
+def test_a_spoiled_result_is_read_or_refused(known: Revision) -> None:
     """Never anything else; what cannot be read without is missed."""
-    known = load(revision)
-    if known is None:
-        return
-    with connected(revision) as (puppet, client):
+    with connected(known.name) as (puppet, client):
 
         @FOR_EACH
         @given(st.data())
@@ -183,14 +170,11 @@ ANSWERS = {
 NEEDED = {"elicitation/create": ("message",), "sampling/createMessage": ("messages",)}
 
 
-@pytest.mark.parametrize("revision", LEGACY)
-def test_each_request_of_a_server_is_answered_once(revision: str) -> None:
+@with_schema(LEGACY)
+def test_each_request_of_a_server_is_answered_once(known: Revision) -> None:
     """With a valid result, or with an error where it lacks what is needed."""
-    known = load(revision)
-    if known is None:
-        return
     types = {known.method(name): name for name in known.union("ServerRequest")}
-    with connected(revision, **HANDLERS) as (puppet, client):
+    with connected(known.name, **HANDLERS) as (puppet, client):
 
         @SETTINGS
         @given(st.data())
@@ -217,13 +201,11 @@ def test_each_request_of_a_server_is_answered_once(revision: str) -> None:
         assert client.status().state == "ready"
 
 
-def test_a_spoiled_input_request_is_answered_or_refused() -> None:
+@with_schema(["2026-07-28"])
+def test_a_spoiled_input_request_is_answered_or_refused(known: Revision) -> None:
     """In the stateless era a server asks in a result; the call ends in a way that has a name."""
-    known = load("2026-07-28")
-    if known is None:
-        return
     complete = {"content": [], "resultType": "complete"}
-    with connected("2026-07-28", **HANDLERS) as (puppet, client):
+    with connected(known.name, **HANDLERS) as (puppet, client):
 
         @SETTINGS
         @given(st.data())
@@ -241,16 +223,13 @@ def test_a_spoiled_input_request_is_answered_or_refused() -> None:
         assert client.status().state == "ready"
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_notifications_of_a_server_are_taken_or_ignored(revision: str) -> None:
+@with_schema()
+def test_notifications_of_a_server_are_taken_or_ignored(known: Revision) -> None:
     """However they look; nothing is answered, and the client goes on."""
-    known = load(revision)
-    if known is None:
-        return
     names = known.union("ServerNotification")
     told: list[object] = []
     hears = {"on_log": lambda *given: told.append(given), "on_notification": print}
-    with connected(revision, **hears) as (puppet, client):
+    with connected(known.name, **hears) as (puppet, client):
 
         @SETTINGS
         @given(st.data())
@@ -269,12 +248,9 @@ def test_notifications_of_a_server_are_taken_or_ignored(revision: str) -> None:
 # ---------------------------------------------------------------- what a client answers
 
 
-@pytest.mark.parametrize("revision", LEGACY)
-def test_a_spoiled_answer_of_a_client_ends_its_call_and_nothing_else(revision: str) -> None:
+@with_schema(LEGACY)
+def test_a_spoiled_answer_of_a_client_ends_its_call_and_nothing_else(known: Revision) -> None:
     """The tool's call is answered once, validly; the tool itself is not blamed."""
-    known = load(revision)
-    if known is None:
-        return
     kinds = {"ask": "ElicitResult", "model": "CreateMessageResult", "folders": "ListRootsResult"}
     kinds = {tool: name for tool, name in kinds.items() if name in known.types}
     with Server() as server:
@@ -282,7 +258,7 @@ def test_a_spoiled_answer_of_a_client_ends_its_call_and_nothing_else(revision: s
         heard: queue.SimpleQueue[Json] = queue.SimpleQueue()
         with server.subscribe(heard.put, "c"):
             everything: Json = {"elicitation": {}, "sampling": {}, "roots": {}}
-            server.handle_message(initialize(revision, **everything), "c")
+            server.handle_message(initialize(known.name, **everything), "c")
 
             @SETTINGS
             @given(st.data())

@@ -6,8 +6,6 @@ import queue
 import threading
 from typing import Any
 
-import pytest
-
 from raxol_sync import (
     Audio,
     Client,
@@ -28,7 +26,7 @@ from raxol_sync import (
     URLElicitationRequired,
 )
 from tests.features.helpers import form
-from tests.features.schemas import REVISIONS, Revision, load
+from tests.features.schemas import Revision, with_schema
 from tests.features.test_elicitation import EVERY_FIELD
 
 Json = dict[str, Any]
@@ -195,13 +193,10 @@ def types_of(known: Revision, side: str, message: Json, asked: dict[Any, str]) -
     return [known.result_type(method)]
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_every_message_of_a_long_conversation_is_valid(revision: str) -> None:
+@with_schema()
+def test_every_message_of_a_long_conversation_is_valid(known: Revision) -> None:
     """Requests, results, errors, notifications and questions of both sides."""
-    known = load(revision)
-    if known is None:
-        return
-    server = talkative(revision)
+    server = talkative(known.name)
     tap = Tap(server)
 
     def model(params: Json, *, tools: list[Json]) -> str | SampleResult:
@@ -215,7 +210,7 @@ def test_every_message_of_a_long_conversation_is_valid(revision: str) -> None:
         "client_info": {"name": "c", "version": "1", "title": "C", "icons": ICONS},
         "extensions": {"com.example/x": {}},
     }
-    with server, Client("c", server=tap, protocol_version=revision, **options) as client:
+    with server, Client("c", server=tap, protocol_version=known.name, **options) as client:
         converse(client, server)
     asked = {(side, m["id"]): m["method"] for side, m in tap.heard if "method" in m and "id" in m}
     wrong = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,9 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.conftest import ROOT, Peers
 from tests.hosts.talk import Talk
+from tests.starting import free_port
 
 PROGRAMS = Path(__file__).parent / "programs"
 START_SECONDS = 30.0  # for a host to listen
@@ -143,12 +146,6 @@ class Running:
         self.process.wait(self.host.stop_seconds)
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def running(
     command: Callable[[int], Sequence[str]],
@@ -191,6 +188,19 @@ def serve(host: Host, peers: Peers, folder: Path) -> Iterator[Running]:
     """Start one of the hosts above."""
     with running(lambda port: host.command(peers, port), host, folder) as served:
         yield served
+
+
+def each_of(hosts: Sequence[Host]) -> Any:
+    """A fixture for a module: one of these hosts after another, each for all of its tests."""
+
+    @pytest.fixture(scope="module", params=hosts, ids=lambda host: host.name)
+    def served(
+        request: pytest.FixtureRequest, peers: Peers, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Running]:
+        with serve(request.param, peers, tmp_path_factory.mktemp("host")) as found:
+            yield found
+
+    return served
 
 
 def _first_health(served: Running) -> int:

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.conftest import Peers
-from tests.hosts.serving import SINGLE, Running, serve
+from tests.hosts.serving import SINGLE, each_of
 from tests.hosts.talk import Talk
 
 pytestmark = pytest.mark.peers
 
-SITES = [host for host in SINGLE if host.name.startswith(("flask", "django"))]
-
-
-@pytest.fixture(scope="module", params=SITES, ids=lambda host: host.name)
-def served(
-    request: pytest.FixtureRequest, peers: Peers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
-    """One site for all tests of this module."""
-    with serve(request.param, peers, tmp_path_factory.mktemp("site")) as found:
-        yield found
-
-
-@pytest.fixture
-def talk(served: Running) -> Talk:
-    """The way to that site."""
-    return served.talk
+served = each_of([host for host in SINGLE if host.name.startswith(("flask", "django"))])
 
 
 def get(talk: Talk, path: str) -> Any:

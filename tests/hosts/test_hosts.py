@@ -7,14 +7,13 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Peers
-from tests.hosts.serving import SINGLE, Host, Running, serve
+from tests.hosts.serving import SINGLE, Host, Running, each_of, serve
 from tests.hosts.talk import LEGACY, META, MODERN, Stream, Talk, eventually
 
 pytestmark = pytest.mark.peers
@@ -22,20 +21,7 @@ pytestmark = pytest.mark.peers
 NOTICE_SECONDS = 5.0  # for a host to notice that a client has gone: a few comments are written
 LISTEN = {"notifications": {"resourceSubscriptions": ["hosted://note"]}}
 
-
-@pytest.fixture(scope="module", params=SINGLE, ids=lambda host: host.name)
-def served(
-    request: pytest.FixtureRequest, peers: Peers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
-    """One host for all tests of this module."""
-    with serve(request.param, peers, tmp_path_factory.mktemp("host")) as found:
-        yield found
-
-
-@pytest.fixture
-def talk(served: Running) -> Talk:
-    """The way to that host's server."""
-    return served.talk
+served = each_of(SINGLE)
 
 
 def listen(talk: Talk) -> Stream:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Peers
-from tests.hosts.serving import SEVERAL, Host, Running, gunicorn, running, serve
+from tests.hosts.programs.gunicorn_stop import READY
+from tests.hosts.serving import SEVERAL, Host, each_of, gunicorn, running, serve
 from tests.hosts.talk import Talk, eventually
 
 pytestmark = pytest.mark.peers
@@ -19,20 +20,7 @@ pytestmark = pytest.mark.peers
 TURN_SECONDS = 10.0  # for two processes to have had a turn; the last one may still be starting
 CAN_ELICIT: dict[str, Any] = {"elicitation": {"form": {}}}
 
-
-@pytest.fixture(scope="module", params=SEVERAL, ids=lambda host: host.name)
-def served(
-    request: pytest.FixtureRequest, peers: Peers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
-    """One host with three workers, for all tests of this module."""
-    with serve(request.param, peers, tmp_path_factory.mktemp("host")) as found:
-        yield found
-
-
-@pytest.fixture
-def talk(served: Running) -> Talk:
-    """The way to that host's servers."""
-    return served.talk
+served = each_of(SEVERAL)
 
 
 def turns() -> Iterator[None]:
@@ -129,6 +117,8 @@ def test_s50_a_client_that_leaves_cancels_its_call(talk: Talk) -> None:
 def test_s51_it_stops_with_streams_open(host: Host, peers: Peers, tmp_path: Path) -> None:
     """Some listeners: all workers end in bounded time."""
     with serve(host, peers, tmp_path) as served, contextlib.ExitStack() as stack:
+        if host.program == "gunicorn":  # one that is told while it starts never hears of it
+            assert eventually(lambda: served.log.read_text().count(READY) == 3, TURN_SECONDS)
         for _ in range(6):
             stream = served.talk.open("subscriptions/listen", {"notifications": {}})
             stack.enter_context(contextlib.closing(stream))

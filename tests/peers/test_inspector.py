@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Peers
-from tests.peers.serving import node, serving
+from tests.peers.serving import SERVERS, node
 
 pytestmark = pytest.mark.peers
 
 RUN_TIMEOUT = 60.0  # seconds for one command
 
 
-@pytest.fixture(scope="module", params=["embedded", "gunicorn"])
-def url(
-    request: pytest.FixtureRequest, peers: Peers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """One server for all tests of this module."""
-    with serving(request.param, peers, tmp_path_factory.mktemp("server")) as found:
-        yield found
+@pytest.fixture(params=SERVERS)
+def url(request: pytest.FixtureRequest, urls: dict[str, str]) -> str:
+    """One server after another."""
+    return urls[str(request.param)]
 
 
 def inspect(peers: Peers, url: str, method: str, *words: str) -> Any:

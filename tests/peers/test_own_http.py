@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import queue
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from raxol_sync import Client, RequestTimeout
-from tests.conftest import Peers
-from tests.peers.serving import SERVERS, serving
 
 pytestmark = pytest.mark.peers
 
@@ -52,14 +48,6 @@ class Way:
         """A client, not yet started."""
         defaults = {"call_timeout": 10.0, "fail_fast": True, "protocol_version": self.pinned}
         return Client("ours", url=self.url, **{**defaults, **settings})
-
-
-@pytest.fixture(scope="module")
-def urls(peers: Peers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Our servers, one of a kind for all tests of this module."""
-    with contextlib.ExitStack() as stack:
-        folder = tmp_path_factory.mktemp("servers")
-        yield {name: stack.enter_context(serving(name, peers, folder)) for name in SERVERS}
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1][1:]}-{case[2] or 'any'}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 from raxol_sync import Client
 from tests.conftest import Peers
 from tests.hosts.talk import eventually
-from tests.peers.serving import SERVERS, node, serving
+from tests.peers.serving import SERVERS, node
 
 pytestmark = pytest.mark.peers
 
@@ -50,14 +48,6 @@ Report = dict[str, Any]
 def _name(client: tuple[str, ...]) -> str:
     peer, mode, _, server, path = client
     return f"{peer}-{mode}-{server}{path.replace('/', '-')}"
-
-
-@pytest.fixture(scope="module")
-def urls(peers: Peers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Our HTTP servers, one of a kind for all clients; each client counts its own cancels."""
-    with contextlib.ExitStack() as stack:
-        folder = tmp_path_factory.mktemp("servers")
-        yield {name: stack.enter_context(serving(name, peers, folder)) for name in SERVERS}
 
 
 @pytest.fixture(scope="module", params=CLIENTS, ids=_name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from raxol_sync import Client
 from tests.conftest import Peers
-from tests.peers.test_http_peers import _await_port
+from tests.starting import comes_to_listen, free_port
 
 pytestmark = pytest.mark.peers
 
@@ -28,12 +27,11 @@ def modern(request: pytest.FixtureRequest, peers: Peers) -> Iterator[Client]:
         with Client("peer", command=peers.mcp2, args=[PROGRAM], **SETTINGS) as client:  # type: ignore[arg-type]
             yield client
         return
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     process = subprocess.Popen([str(peers.mcp2), PROGRAM, str(port)], env=environment)
     try:
-        _await_port(port, process)
+        assert comes_to_listen(port, process), "the server does not listen"
         with Client("peer", url=f"http://127.0.0.1:{port}/mcp", **SETTINGS) as client:  # type: ignore[arg-type]
             yield client
     finally:

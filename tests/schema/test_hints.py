@@ -197,13 +197,13 @@ HINTS: list[tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[tuple[Any, st
         dict[Color, Any],
         {"type": "object", "propertyNames": {"type": "string", "enum": ["red", "blue"]}},
         [({"red": 1}, {Color.RED: 1})],
-        [({"pink": 1}, "enum")],
+        [({"pink": 1}, "propertyNames")],
     ),
     (
         dict[uuid.UUID, Any],
         {"type": "object", "propertyNames": {"type": "string", "format": "uuid"}},
         [({UUID_TEXT: 1}, {uuid.UUID(UUID_TEXT): 1})],
-        [({UUID_TEXT: 1, UUID_TEXT.replace("-", ""): 2}, "propertyNames")],
+        [({UUID_TEXT: 1, UUID_TEXT.replace("-", ""): 2}, "uniqueItems")],
     ),
     (
         tuple[int, str],

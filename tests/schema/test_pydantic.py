@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pydantic
@@ -69,6 +70,12 @@ class Point:
 
 def no_spaces(value: str) -> str:
     return value.replace(" ", "")
+
+
+def only_even(value: int) -> int:
+    if value % 2:
+        raise ValueError(f"{value} is odd")
+    return value
 
 
 HOME = {"city": "Rome", "zipCode": "1"}
@@ -178,7 +185,7 @@ def test_results() -> None:
     assert schema.dump(Address(**HOME)) == HOME
     assert schema.dump(HOME) == HOME
     assert returning(list[Address]).dump([Address(**HOME)]) == [HOME]
-    with pytest.raises(ResultError, match="zipCode: required"):
+    with pytest.raises(ResultError, match="'zipCode' is missing"):
         schema.dump({"city": "Rome"})
     with pytest.raises(ResultError, match="type"):
         schema.dump("Rome")
@@ -203,3 +210,67 @@ def test_a_model_that_pydantic_cannot_describe() -> None:
     with pytest.raises(InvalidTool, match="pydantic cannot describe"):
         schema_of(Strange)
     assert returning(Strange).output_schema is None
+
+
+class Form(BaseModel):
+    model_config = {"extra": "forbid"}
+    name: str = Field(min_length=2)
+    age: int = Field(default=1, ge=0)
+    share: float = 1.0
+    kind: Literal["a", "b"] = "a"
+    day: dt.date | None = None
+    tags: list[str] = []
+    home: Address | None = None
+    even: Annotated[int, AfterValidator(only_even)] = 2
+
+
+SECRET = "s3cr3t"
+DATE = "an ISO 8601 date such as 2026-07-28"
+# What is given as `x: Form`, and the whole text without its beginning.
+TEXTS: list[tuple[Any, str]] = [
+    (..., "'x' is missing: give an object (Form)"),
+    (SECRET, "'x' must be an object, not a string"),
+    ([], "'x' must be an object, not an array"),
+    ({}, "'x.name' is missing: give a string"),
+    ({"name": None}, "'x.name' must be a string, not null"),
+    ({"name": "a"}, "'x.name' must have at least 2 characters"),
+    ({"name": "ab", "age": SECRET}, "'x.age' must be an integer, not a string"),
+    ({"name": "ab", "age": 1.5}, "'x.age' must be an integer, not a number with a fraction"),
+    ({"name": "ab", "age": -1}, "'x.age' must be greater than or equal to 0"),
+    ({"name": "ab", "share": {}}, "'x.share' must be a number, not an object"),
+    ({"name": "ab", "kind": SECRET}, "'x.kind' must be 'a' or 'b'"),
+    ({"name": "ab", "day": SECRET}, f"'x.day' must be {DATE}"),
+    ({"name": "ab", "day": []}, f"'x.day' must be {DATE}, not an array"),
+    ({"name": "ab", "tags": 1}, "'x.tags' must be an array, not an integer"),
+    ({"name": "ab", "tags": ["a", 1]}, "'x.tags[1]' must be a string, not an integer"),
+    ({"name": "ab", "home": {"city": "Rome"}}, "'x.home.zipCode' is missing: give a value"),
+    ({"name": "ab", "even": 73},
+     "'x.even' must be a value that the model accepts (pydantic: value_error)"),
+    ({"name": "ab", "z": SECRET},
+     "'x.z' is not a known name: leave it out, or use one of: name, age, share, kind, day, tags, "
+     "home, even"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "text"), TEXTS, ids=[text for _, text in TEXTS])
+def test_what_is_said_of_values_that_do_not_fit_a_model(value: Any, text: str) -> None:
+    """The words that other hints have; never the value."""
+
+    def takes(x: Form) -> None: ...
+
+    with pytest.raises(ArgumentError) as caught:
+        function_schema(takes).bind({} if value is ... else {"x": value})
+    assert str(caught.value) == f"invalid arguments: {text}"
+    assert SECRET not in str(caught.value)
+
+
+def test_a_type_of_pydantic_that_is_missing_is_told_by_its_schema() -> None:
+    """Not by the name of a class, which means nothing to a caller."""
+    for hint, words in ((pydantic.HttpUrl, "a string"), (Annotated[int, AfterValidator(only_even)],
+                        "an integer")):  # fmt: skip
+
+        def takes(x: Any) -> None: ...
+
+        takes.__annotations__["x"] = hint
+        with pytest.raises(ArgumentError, match=f"'x' is missing: give {words}$"):
+            function_schema(takes).bind({})

@@ -62,6 +62,27 @@ def served(authorizer: Authorizer | None = None, **options: Any) -> Server:
     return Server(authorizer=authorizer or asks(), authorizer_source="configured", **options)
 
 
+def wiping(**options: Any) -> tuple[Server, list[int]]:
+    """A server with one tool that is asked about, and what that tool was called with."""
+    server, wiped = served(asks_about("wipe"), **options), []
+
+    @server.tool
+    def wipe(disk: int) -> str:
+        wiped.append(disk)
+        return f"wiped {disk}"
+
+    server.tool(name="free")(lambda: "free")
+    return server, wiped
+
+
+def idle(server: Server) -> None:
+    """Nothing is parked, in flight or outstanding any more."""
+    eventually(lambda: server.stats().in_flight == 0)
+    stats = server.stats()
+    assert (stats.parked, stats.parked_by_connection, stats.in_flight_by_connection) == (0, {}, {})
+    assert server._engine.outstanding() == []
+
+
 def denial_of(answer: Json | None) -> Json:
     """The machine-readable words of a denied tool call."""
     assert answer is not None

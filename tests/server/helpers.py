@@ -133,6 +133,15 @@ class Gate:
         self.opened.set()
 
 
+def offering(**options: Any) -> Server:
+    """A server with one of everything."""
+    server = Server(**options)
+    server.tool(name="t")(lambda: "ran")
+    server.resource("a://x", name="x")(lambda: "x")
+    server.prompt(name="p")(lambda who: f"for {who}")
+    return server
+
+
 def gated(server: Server, name: str = "wait") -> Gate:
     """Register a tool that waits at a gate and then says "through"; return the gate."""
     gate = Gate()

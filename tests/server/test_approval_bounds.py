@@ -9,29 +9,8 @@ from typing import Any
 import pytest
 
 from raxol_sync import Server
-from tests.server.approvals import NO, YES, Person, asks_about, denial_of, served
+from tests.server.approvals import NO, YES, Person, denial_of, idle, wiping
 from tests.server.helpers import WAIT, Json, ask, call, eventually, initialize, req, text
-
-
-def wiping(**options: Any) -> tuple[Server, list[int]]:
-    """A server with one tool that is asked about, and what that tool was called with."""
-    server, wiped = served(asks_about("wipe"), **options), []
-
-    @server.tool
-    def wipe(disk: int) -> str:
-        wiped.append(disk)
-        return f"wiped {disk}"
-
-    server.tool(name="free")(lambda: "free")
-    return server, wiped
-
-
-def idle(server: Server) -> None:
-    """Nothing is parked, in flight or outstanding any more."""
-    eventually(lambda: server.stats().in_flight == 0)
-    stats = server.stats()
-    assert (stats.parked, stats.parked_by_connection, stats.in_flight_by_connection) == (0, {}, {})
-    assert server._engine.outstanding() == []
 
 
 def test_s38_a_share_above_the_total_is_refused() -> None:
@@ -80,7 +59,7 @@ def test_s40_a_full_server_makes_room_at_the_cost_of_the_fullest() -> None:
 
 def test_s41_many_parked_calls_have_one_timer_and_no_threads() -> None:
     """256 parked calls on 8 connections cost one armed timer."""
-    server, _ = wiping()
+    server, _ = wiping(max_in_flight=1)  # else one that is not idle yet makes the next a thread
     with server:
         people = [Person(server, n) for n in range(8)]
         before = threading.active_count()

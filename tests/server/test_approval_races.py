@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -90,15 +89,6 @@ DENYING = {
     "expiry": "no answer in time",
     "eviction": "too many elicitations pending on this server",
 }
-
-
-@pytest.fixture
-def quick_switches() -> Iterator[None]:
-    """Have the interpreter switch threads far more often than usual."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def race(parked: Parked, *ways: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from raxol_sync import Context, Server, Tool
-from tests.server.approvals import NO, YES, Person, asks, asks_about, denial_of, expire, served
+from raxol_sync import Context, Tool
+from tests.server.approvals import NO, YES, Person, asks, denial_of, expire, idle, served, wiping
 from tests.server.approvals import the_call as one_call
 from tests.server.helpers import (
     WAIT,
@@ -18,31 +18,9 @@ from tests.server.helpers import (
     ask,
     call,
     cancelled,
-    eventually,
     initialize,
     text,
 )
-
-
-def wiping(**options: Any) -> tuple[Server, list[int]]:
-    """A server with one tool that is asked about, and what that tool was called with."""
-    server, wiped = served(asks_about("wipe"), **options), []
-
-    @server.tool
-    def wipe(disk: int) -> str:
-        wiped.append(disk)
-        return f"wiped {disk}"
-
-    server.tool(name="free")(lambda: "free")
-    return server, wiped
-
-
-def idle(server: Server) -> None:
-    """Nothing is parked, in flight or outstanding any more."""
-    eventually(lambda: server.stats().in_flight == 0)
-    stats = server.stats()
-    assert (stats.parked, stats.parked_by_connection, stats.in_flight_by_connection) == (0, {}, {})
-    assert server._engine.outstanding() == []
 
 
 def test_s34_a_call_is_parked_asked_about_and_answered_later() -> None:

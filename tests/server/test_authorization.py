@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from raxol_sync import ALLOW, Ask, Deny, Server, allow_all, allowlist, deny_all
+from raxol_sync import ALLOW, Ask, Deny, allow_all, allowlist, deny_all
 from raxol_sync.policy import AuthorizationContext
 from tests.server.approvals import Person, denial_of, served
 from tests.server.approvals import the_call as one_call
@@ -23,6 +23,7 @@ from tests.server.helpers import (
     eventually,
     initialize,
     modern,
+    offering,
     req,
     result,
     text,
@@ -43,15 +44,6 @@ READS: list[tuple[str, Json, Json]] = [
      {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "who", "value": ""}}),
     ("logging/setLevel", {"level": "debug"}, {"level": "debug"}),
 ]  # fmt: skip
-
-
-def offering(**options: Any) -> Server:
-    """A server with one of everything."""
-    server = Server(**options)
-    server.tool(name="t")(lambda: "ran")
-    server.resource("a://x", name="x")(lambda: "x")
-    server.prompt(name="p")(lambda who: f"for {who}")
-    return server
 
 
 class Raises:
@@ -396,3 +388,12 @@ def test_s26_the_ready_made_ones_serve_both_seams() -> None:
         assert [tool["name"] for tool in result(server, req("tools/list"))["tools"]] == ["t"]
         assert ask(server, req("prompts/list"))["error"]["code"] == -31403
         assert text(ask(server, call("t"))) == "ran"
+
+
+def test_an_ask_without_a_text_denies_and_the_log_says_what_it_lacks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Ask is the right answer; its prompt is not."""
+    with offering(authorizer=lambda *given: Ask(3)) as server:  # type: ignore[arg-type]
+        assert result(server, call("t"))["isError"] is True
+    assert "an Ask whose prompt is no str (int): denied" in caplog.text

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from raxol_sync import ALLOW, Server, allow_all, deny_all
 from raxol_sync.policy import AuthorizationContext
 from raxol_sync.server.outbox import Outbox
 from tests.server.approvals import served
-from tests.server.helpers import Json, Recorder, ask, call, initialize
-
-
-def offering(**options: Any) -> Server:
-    """A server with one of everything."""
-    server = Server(**options)
-    server.tool(name="t")(lambda: "ran")
-    server.resource("a://x", name="x")(lambda: "x")
-    server.prompt(name="p")(lambda who: f"for {who}")
-    return server
+from tests.server.helpers import Json, Recorder, ask, call, initialize, offering
 
 
 def test_s28_only_a_chosen_authorizer_counts_as_configured() -> None:

@@ -302,6 +302,22 @@ def test_s45_what_is_unregistered_is_forgotten() -> None:
         assert text(ask(server, call("t"))) == "new"
 
 
+def test_s45_what_is_registered_anew_begins_afresh() -> None:
+    """Whoever mends a callback and defines it again is not kept waiting for the old one's faults.
+
+    The very same one registered once more is still the one that failed.
+    """
+    failing = Failing()
+    with failing.server as server:
+        opened(failing)
+        broken = server.registry.list_tools()[0]
+        server.registry.register_tools([broken])
+        assert server.registry.circuit_status(("tool", "t")) == "open"
+        server.tool(name="t")(lambda: "mended")
+        assert server.registry.circuit_status(("tool", "t")) == "closed"
+        assert text(ask(server, call("t"))) == "mended"
+
+
 def test_s45_tools_that_come_and_go_leave_no_breakers() -> None:
     """One that fails while it is dropped does not come back as a breaker of nothing."""
     registry = Registry()

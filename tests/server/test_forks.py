@@ -6,12 +6,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from raxol_sync import Server
-from tests.server.helpers import call, gated
+from tests.server.helpers import WAIT, call, gated, text
 from tests.server.http.driver import driver_of, in_thread
+from tests.server.stdio_client import Stdio
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which this system has not"),
@@ -101,3 +105,38 @@ def test_a_lock_that_was_held_at_the_fork_holds_nobody_up() -> None:
 
         with server._engine.lock:
             in_child(check)
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or only its entry is left."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+
+@needs_proc
+def test_a_child_that_a_tool_forks_never_writes_to_the_channel() -> None:
+    """The parent answers, once; the child's thread has nothing to do after the tool, and ends."""
+    with Stdio() as server:
+        for id in range(5):
+            answer = server.ask(call("fork", id=id))
+            child = int(text(answer))
+            assert server.ask(call("echo", {"text": "on"}, id=100 + id))["result"]
+            wait_until(partial(ended, child), WAIT)
+        assert server.end() == 0
+        assert server.rest() == [b"restored\n"]
+
+
+@needs_proc
+def test_a_signal_to_a_forked_child_ends_the_child_and_not_the_server() -> None:
+    """They share the pipe that signals are told through."""
+    with Stdio() as server:
+        child = int(text(server.ask(call("fork", {"stays": True}))))
+        os.kill(child, signal.SIGTERM)
+        wait_until(partial(ended, child), WAIT)
+        assert text(server.ask(call("echo", {"text": "on"}, id=2))) == "on"
+        assert server.end() == 0

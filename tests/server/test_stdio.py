@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from raxol_sync.protocol.wire import MAX_MESSAGE_BYTES
 from tests.server.helpers import SERVER_INFO, WAIT, call, cancelled, initialize, modern, note, req
 from tests.server.stdio_client import Stdio
 
@@ -200,6 +202,62 @@ def test_a_batch_in_flight_is_still_answered_when_stdin_closes() -> None:
 
 
 # ---------------------------------------------------------------- what cannot be sent
+
+
+TOO_MANY = MAX_MESSAGE_BYTES // 2  # letters of two bytes; what is around them is too much
+
+
+def test_a_result_that_is_too_long_fails_its_own_call_only() -> None:
+    """It says how long it is and what the bound is; a call that runs meanwhile goes on."""
+    with Stdio() as server:
+        server.send(call("hang", id=1))
+        assert server.receive()["method"] == "notifications/message"
+        error = server.ask(call("big", {"n": TOO_MANY}, id=2))["error"]
+        assert error["code"] == -32603
+        words = r"it has (\d+) bytes, and a message may have 33554432"
+        (size,) = re.findall(words, error["message"])
+        assert MAX_MESSAGE_BYTES < int(size) < MAX_MESSAGE_BYTES + 200
+        assert value(server.ask(call("echo", {"text": "x"}, id=3))) == "x"
+        server.send(cancelled(1))
+        assert value(server.ask(call("echo", {"text": "y"}, id=4))) == "y"
+    assert b"a result cannot be sent: it has" in server.stderr
+
+
+def test_a_result_just_below_the_bound_is_sent() -> None:
+    """To the byte: its own length decides, not a guess."""
+    with Stdio() as server:
+        small = server.ask(call("big", {"n": 0}))
+        around = len(json.dumps(small, separators=(",", ":"), ensure_ascii=False).encode())
+        room = (MAX_MESSAGE_BYTES - around) // 2
+        assert len(value(server.ask(call("big", {"n": room}, id=2)))) == room
+        assert "error" in server.ask(call("big", {"n": room + 1}, id=3))
+        assert server.end() == 0
+
+
+def test_a_notification_that_is_too_long_is_left_out() -> None:
+    """With a log line; what follows is sent."""
+    with Stdio() as server:
+        server.send(call("long_log", {"n": TOO_MANY}))
+        assert server.receive()["params"]["data"] == "short"
+        assert value(server.receive()) == "logged"
+        assert server.end() == 0
+    assert b"notifications/message cannot be sent: it has" in server.stderr
+
+
+def test_a_batch_that_is_too_long_loses_its_longest_answers() -> None:
+    """Two that fit alone do not fit together; the small one is answered as ever."""
+    with Stdio() as server:
+        assert server.ask(initialize("2025-03-26"))["result"]["protocolVersion"] == "2025-03-26"
+        letters = TOO_MANY * 2 // 3
+        big = [call("big", {"n": letters + extra}, id=extra) for extra in (1, 2)]
+        server.send(call("echo", {"text": "warm"}, id=9))
+        server.receive()
+        server.send([*big, req("ping", id=3)])
+        answers = {answer["id"]: answer for answer in server.receive()}
+        assert len(value(answers[1])) == letters + 1
+        assert "together with others" in answers[2]["error"]["message"]
+        assert answers[3]["result"] == {}
+        assert server.end() == 0
 
 
 def test_what_cannot_be_sent_is_an_error_and_never_an_empty_line() -> None:

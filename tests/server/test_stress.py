@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -47,15 +46,6 @@ def _call(server: Server) -> Call:
     """The request in flight; one that is settled already if there is none."""
     calls = server._engine.outstanding()
     return calls[0] if calls else server._engine.kept  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def quick_switches() -> Iterator[None]:
-    """Have the interpreter switch threads far more often than usual."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def _race(server: Server, first: Settle, second: Settle, go: threading.Event) -> list[Any]:

@@ -25,37 +25,10 @@ from tests.server.helpers import (
     initialize,
     req,
 )
+from tests.telemetry import Heard
 
 # `is_error` and such are told only where they apply.
 OPTIONAL = {"is_error"}
-
-
-class Heard:
-    """A telemetry callable that remembers."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, Any]]] = []
-        self.threads: set[str] = set()
-
-    def __call__(self, event: str, fields: Mapping[str, Any]) -> None:
-        self.threads.add(threading.current_thread().name)
-        self.events.append((event, dict(fields)))
-
-    def names(self, *wanted: str) -> list[str]:
-        """The names in order; of these events only, if any are given."""
-        return [name for name, _ in self.events if not wanted or name in wanted]
-
-    def wait(self, event: str, **fields: Any) -> dict[str, Any]:
-        """Wait for an event with these fields and return all of them."""
-
-        def found() -> list[dict[str, Any]]:
-            return [
-                given for name, given in list(self.events)
-                if name == event and fields.items() <= given.items()
-            ]  # fmt: skip
-
-        eventually(lambda: bool(found()))
-        return found()[0]
 
 
 def documented(event: str) -> set[str]:

@@ -292,7 +292,7 @@ def test_what_a_tool_may_raise_on_purpose() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [object(), {"a": object()}, [Text("x"), 5], ToolResult([5]),  # type: ignore[list-item]
+    [object(), {"a": object()}, [Text("x"), object()], ToolResult([5]),  # type: ignore[list-item]
      float("nan"), {"a": float("inf")}, 1j, ToolResult("x", structured_content=object())],
 )  # fmt: skip
 def test_results_that_cannot_be_sent_are_the_tools_failure(value: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from raxol_sync.errors import INTERNAL_ERROR
 from raxol_sync.server.app import App
 from raxol_sync.server.dispatch import Dispatch
+from raxol_sync.server.engine import CLOSED
 from raxol_sync.server.http import auth, cors, guard, status
 from raxol_sync.server.http.deployment import Deployment, Guarded
 from raxol_sync.server.http.gets import delete, get, not_allowed
@@ -126,6 +127,7 @@ class Application:
             return refusal(503, service.engine.refused().message, code=INTERNAL_ERROR)
         problem = guard.problem_of(service.options.names, environ)
         if problem is not None:
+            service.turned_away(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"), problem[1])
             return refusal(*problem)
         if method == "OPTIONS":  # before authenticate: a browser asks without credentials
             reply = cors.preflight(service.options.names, environ, ", ".join(handlers))
@@ -169,7 +171,7 @@ def application(
         ValueError: ``inside`` would get no paths, or another server has the path.
     """
     if app.engine.closed:
-        raise RuntimeError("the server is closed, and stays so: make another one")
+        raise RuntimeError(CLOSED)
     if inside is not None and not options.path:
         raise ValueError("mount needs a path below the root, such as '/mcp'; wsgi_app has the root")
     if isinstance(inside, Application) and inside.shadows(options.path):

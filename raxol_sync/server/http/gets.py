@@ -51,7 +51,7 @@ def delete(service: Service, environ: Environ, principal: object) -> Reply:
         Refused: there is none.
     """
     session = _session(service, environ, principal)
-    service.sessions.end(session)
+    service.sessions.part(session)
     service.sessions.leave(session)
     return Reply(204, [])
 

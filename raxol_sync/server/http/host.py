@@ -13,13 +13,20 @@ HOST_KEY = "raxol_sync.host"
 
 
 class Host(Protocol):
-    """One request's host. Its methods may be called from the request's thread only."""
+    """One request's host. Its methods are the request's thread's, but for ``end_stream``."""
 
     def begin_stream(self) -> bool:
         """Take one of the event-stream places for this response.
 
         ``False``: all are taken; the application answers 503 with Retry-After. The host gives the
-        place back when the response's iterable has been closed.
+        place back when the response's iterable has been closed, if ``end_stream`` has not.
+        """
+
+    def end_stream(self) -> None:
+        """Give the place back now: what is yielded next is the last of this response.
+
+        The host may write that together with the end of the response, so that a client which has
+        it finds the place free. Twice is harmless; from any thread.
         """
 
     def watch(self, on_gone: Callable[[], object]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raxol_sync._deadline import check_count, check_seconds
+from raxol_sync.hooks import check_hook
 from raxol_sync.protocol.wire import MAX_MESSAGE_BYTES
 from raxol_sync.server.http.guard import Names
 
@@ -63,8 +64,7 @@ def options(
     Raises:
         TypeError, ValueError: one of them is not what it must be; in words.
     """
-    if authenticate is not None and not callable(authenticate):
-        raise TypeError(f"authenticate must be callable, not {type(authenticate).__name__}")
+    check_hook("authenticate", authenticate)
     if not www_authenticate.isascii() or not www_authenticate.isprintable():
         raise ValueError("www_authenticate must be printable ASCII: it is a header's value")
     seconds = check_seconds("keep_alive", keep_alive)

@@ -143,6 +143,7 @@ def session_of(service: Service, environ: Environ, principal: object) -> Session
         return None
     session = service.sessions.enter(session_id, principal)
     if session is None:
+        service.session_missing()
         raise Refused(refusal(404, NO_SESSION))
     return session
 

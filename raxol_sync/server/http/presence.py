@@ -15,19 +15,43 @@ LOOK = 0.5  # seconds between two looks at a socket
 
 
 class Presence:
-    """One request's client. For the request's thread."""
+    """One request's client. For the request's thread, but for ``end_stream``."""
 
     def __init__(self, environ: Mapping[str, Any]) -> None:
         self._host = environ.get(HOST_KEY)
         self._socket = environ.get("gunicorn.socket") if self._host is None else None
         self._asked = environ.get("waitress.client_disconnected")
         self._watched = False
+        self._on_left: Callable[[], object] | None = None
 
     def watch(self, on_gone: Callable[[], object]) -> None:
         """Have ``on_gone()`` called once if the client goes, where the host can tell. Once only."""
         if self._host is not None and not self._watched:
             self._watched = True
-            self._host.watch(on_gone)
+
+            def gone() -> None:
+                on_gone()
+                on_left = self._on_left
+                if on_left is not None:
+                    on_left()
+
+            self._host.watch(gone)
+
+    def leads_to(self, on_left: Callable[[], object]) -> None:
+        """Have ``on_left()`` called as well, behind what ``watch`` was given, on the same thread.
+
+        So a client that closes one stream and opens the next finds the first one's place free.
+        """
+        self._on_left = on_left
+
+    def end_stream(self) -> None:
+        """Give the host's place for the stream back: what goes out next is its last. Twice is fine.
+
+        From any thread.
+        """
+        self._on_left = None  # else it and the stream would hold each other for ever
+        if self._host is not None:
+            self._host.end_stream()
 
     def step(self, seconds: float) -> float:
         """Return how long to wait until the next look at the client, at most ``seconds``."""

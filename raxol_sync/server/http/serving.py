@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import ssl
 import sys
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from raxol_sync._deadline import check_count, check_seconds
+from raxol_sync.hooks import check_hook
 from raxol_sync.server.ending import signals
 from raxol_sync.server.http.guard import ADDRESSES
 
@@ -151,6 +153,8 @@ def start(
         raise ValueError(f"port must be a number from 0 to 65535, not {port!r}")
     if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
         raise TypeError("ssl_context must be an ssl.SSLContext, with a certificate loaded")
+    if not isinstance(access_log, bool):
+        check_hook("access_log", access_log)
     if max_threads is None:
         max_threads = max(MAX_THREADS, callbacks + _SPARE_THREADS)
     limits = Limits(
@@ -170,7 +174,10 @@ def start(
         log=_say_to_stderr if access_log is True else access_log or None,
         on_stop=app.close,
     )
-    web.start()
+    try:
+        web.start()
+    except OSError as error:
+        raise _unavailable(error, host, port) from error
     return HTTPService(
         web,
         app,
@@ -208,6 +215,17 @@ def names_of(host: str) -> list[str]:
     One that listens everywhere is reached by each of its machine's addresses.
     """
     return [ADDRESSES] if host in _EVERYWHERE else [host]
+
+
+def _unavailable(error: OSError, host: str, port: int) -> OSError:
+    """Return the same error with the place as its file's name, and what to do in its words."""
+    advice = {
+        errno.EADDRINUSE: "something listens there already; stop it, or take another port (0: any)",
+        errno.EACCES: "ports below 1024 are for root; take a higher one",
+        errno.EADDRNOTAVAIL: "host must be an address of this machine ('' for all of them)",
+    }.get(error.errno or 0, "host must be a name or an address of this machine")
+    reason = f"{error.strerror or error} ({advice})"
+    return type(error)(error.errno, reason, f"{host}:{port}")
 
 
 def _in_url(host: str) -> str:

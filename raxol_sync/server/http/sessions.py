@@ -22,11 +22,12 @@ from raxol_sync.server.engine import Engine
 from raxol_sync.server.http.store import EventStore
 
 NO_SESSION = (
-    "there is no such session here: it has ended, or another process has it; "
-    "begin a new one with initialize"
+    "there is no such session here: it has ended, or another process has it (with several worker "
+    "processes see max_sessions); begin a new one with initialize"
 )
 MAX_RESUMABLE = 64  # streams of one session that may be gone on with
 _SWEEP = 1.0  # seconds; the least time between two looks for idle sessions
+_PARTING = 1.0  # seconds for what a session had open to end; a stream may be stuck in its client
 
 
 class Session:
@@ -59,6 +60,7 @@ class Sessions:
         self.store = EventStore()
         # Guards: everything below and in the sessions. Leaf.
         self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)  # told when an ended session is left
         self._by_id: dict[str, Session] = {}
         self._count = 0
         self._sweeping = False
@@ -141,6 +143,16 @@ class Sessions:
             channel.close()
             self.store.forget(channel)
 
+    def part(self, session: Session) -> None:
+        """End a session that its client wants ended; wait a moment for what else it had open.
+
+        The caller's is the one use that is left then, so that what those held is free when the
+        client knows of the end: a new session may need their places.
+        """
+        self.end(session)
+        with self._left:
+            self._left.wait_for(lambda: session.users <= 1, _PARTING)
+
     def close(self) -> None:
         """Make no more sessions and end all; one in use ends with its last use."""
         with self._lock:
@@ -167,6 +179,8 @@ class Sessions:
         with self._lock:
             session.users -= 1
             session.used = now()
+            if session.ended:
+                self._left.notify_all()
             last = self._closed and not session.users
         if last:
             self.end(session)

@@ -97,6 +97,7 @@ def take_message(service: Service, environ: Environ, principal: object) -> Answe
     """
     session = service.sessions.enter(_session_id(environ), principal, older=True)
     if session is None:
+        service.session_missing()
         raise Refused(refusal(404, NO_SESSION))
     try:
         value = read_json(service, environ, streams=False)

@@ -2,6 +2,10 @@
 
 The host's thread comes for each chunk: it waits on the stream's channel, and after some silence
 gets a comment, which shows whether the client is still there.
+
+A client knows that its request has ended when it reads the last message, and not only when the
+response ends. So a stream gives its place back, and leaves its session, before it hands out the
+chunk with that message: the client's next request must not be refused for the sake of this one.
 """
 
 from __future__ import annotations
@@ -65,7 +69,7 @@ class Places:
 
 
 class EventStream:
-    """The body of one event stream. Not thread-safe: the host's thread has it."""
+    """The body of one event stream. The host's thread has it; ``close`` is for any thread."""
 
     def __init__(
         self,
@@ -87,7 +91,8 @@ class EventStream:
             number: the stream's number, where its events have ids.
             keep_alive: seconds of silence after which a comment is sent.
             at_end: returns the last bytes, when the channel has ended.
-            on_close: called once at the very end; true: the stream had come to its end.
+            on_close: called once, before its last chunk is handed out, or when it is broken off;
+                true: the stream had come to its end.
         """
         self._reader = reader
         self._presence = presence
@@ -96,9 +101,12 @@ class EventStream:
         self._number = number
         self._keep_alive = keep_alive
         self._at_end = at_end
+        # Guards: _on_close, and _done with it. Leaf.
+        self._lock = threading.Lock()
         self._on_close: Callable[[bool], object] | None = on_close
         self._done = False
         self._items: deque[Item] = deque()  # taken, and not gone out
+        presence.leads_to(self.close)
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -106,7 +114,7 @@ class EventStream:
     def __next__(self) -> bytes:
         if self._first:
             chunk, self._first = self._first, b""
-            return chunk
+            return chunk + self._end_if_over()
         while not self._done and self._on_close is not None:
             chunk = self._next_chunk()
             if chunk:
@@ -116,17 +124,16 @@ class EventStream:
     def _next_chunk(self) -> bytes:
         """Return what comes next; nothing at the end, which ``_done`` tells."""
         if self._items:
-            return self._joined()
+            return self._joined() + self._end_if_over()
         left = self._keep_alive
         while True:
             step = self._presence.step(left)
             items = self._reader.take(step)
             if items is None:
-                self._done = True
-                return self._last_chunk()
+                return self._finish()
             if items:
                 self._items.extend(items)
-                return self._joined()
+                return self._joined() + self._end_if_over()
             if self._presence.gone():
                 self.close()  # not at its end
                 return b""
@@ -143,17 +150,39 @@ class EventStream:
             size += len(parts[-1])
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def _end_if_over(self) -> bytes:
+        """End if all is handed out and nothing more will come; return what is still to be said."""
+        if self._items or self._on_close is None:
+            return b""
+        items = self._reader.take(0)
+        if items is None:
+            return self._finish()
+        self._items.extend(items)
+        return b""
+
+    def _finish(self) -> bytes:
+        """It has come to its end: return its last words, with its place given back already."""
+        words = self._last_chunk()
+        self._done = True
+        self.close()
+        return words
+
     def _last_chunk(self) -> bytes:
         if self._reader.retry is not None:
             return events.retry_after(self._reader.retry)
         return self._at_end() if self._at_end is not None else b""
 
     def close(self) -> None:
-        """End it; the host calls this when the response is over, for whatever reason."""
-        on_close, self._on_close = self._on_close, None
-        if on_close is not None:
+        """End it; the host calls this when the response is over, for whatever reason.
+
+        Twice is harmless. From any thread: also called where a client is noticed to have gone.
+        """
+        with self._lock:
+            on_close, self._on_close = self._on_close, None
             finished, self._done = self._done, True
+        if on_close is not None:
             self._reader.stop()
+            self._presence.end_stream()
             on_close(finished)
 
 

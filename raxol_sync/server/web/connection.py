@@ -333,12 +333,20 @@ class Connection:
         Closing a socket that holds unread bytes would have the system throw our last words away.
         """
         self.phase, self.awaits = DRAIN, READ
-        self.deadline = now() + self._limits.drain_timeout
+        self.begun = now()
+        self._discarded = 0
+        self.deadline = self.drain_deadline()
         with contextlib.suppress(OSError):
             if isinstance(self.sock, ssl.SSLSocket):
                 self._say_goodbye(self.sock)
             else:
                 self.sock.shutdown(socket.SHUT_WR)
+
+    def drain_deadline(self) -> float:
+        """Until when a client that has just sent something must have sent more."""
+        limits, moment = self._limits, now()
+        allowed = limits.drain_timeout + self._discarded / limits.min_rate
+        return min(moment + limits.drain_timeout, self.begun + allowed)
 
     @staticmethod
     def _say_goodbye(sock: ssl.SSLSocket) -> None:

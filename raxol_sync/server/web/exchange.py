@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Protocol
@@ -112,12 +113,14 @@ class LiveBody(io.RawIOBase):
 
 
 class Exchange:
-    """One request and its answer. For one thread; ``begin_stream`` and ``watch`` for any."""
+    """One request and its answer. For one thread; what a host offers (``Host``) for any."""
 
     __slots__ = (
         "_connection",
         "_head",
         "_live",
+        "_lock",
+        "_outlived",
         "_reads",
         "_request",
         "_sent",
@@ -136,7 +139,10 @@ class Exchange:
         self._live: LiveBody | None = None
         self._sent = False  # the head
         self._written = 0  # bytes of the body
+        # Guards: _streaming, _outlived. Leaf.
+        self._lock = threading.Lock()
         self._streaming = False
+        self._outlived = False  # a stream has given its place back, and may have one more piece
         self._reads = False  # counted as a thread that may wait for a body
         self.code = 500
         self.rest = b""  # the end of the answer, which no thread need wait for
@@ -153,6 +159,14 @@ class Exchange:
         if not self._streaming:
             self._streaming = self._service.take_stream()
         return self._streaming
+
+    def end_stream(self) -> None:
+        """Give it back before that. A piece that still comes is written with the answer's end."""
+        with self._lock:
+            streaming, self._streaming = self._streaming, False
+            self._outlived = self._outlived or streaming
+        if streaming:
+            self._service.give_stream()
 
     def watch(self, on_gone: Callable[[], object]) -> None:
         """Have ``on_gone()`` called when the client has gone, or the server has to break off."""
@@ -210,8 +224,7 @@ class Exchange:
         finally:
             connection.end_watching()
             self._end_reading()
-            if self._streaming:
-                self._service.give_stream()
+            self.end_stream()
         return not connection.closes
 
     def _end_reading(self) -> None:
@@ -304,12 +317,22 @@ class Exchange:
         return data if self._request.http10 else b"%x\r\n%b\r\n" % (len(data), data)
 
     def _send(self, data: bytes) -> None:
-        first = b"" if self._sent else self._begin(None)
-        self._put(first + self._frame(data))
+        head = b"" if self._sent else self._begin(None)
+        framed = head + self._frame(data)
+        if self._head is not None and self._written == self._head.length:
+            # Its client will know that it has all, and may come with the next one at once.
+            self._end_reading()
+            self._connection.unweigh()
+        self._put(framed)
 
     def _put(self, data: bytes) -> None:
         if data:
             self._sent = True
+            if self._outlived and not self.rest:
+                # No thread may wait for its client any more: the places bound how many do.
+                self.rest = data
+                return
+            data, self.rest = self.rest + data, b""
             try:
                 self._connection.send(data)
             except OSError as error:
@@ -327,7 +350,7 @@ class Exchange:
             self.rest = self._begin(0)
         elif head is not None and head.length is None and not head.bare:
             chunked = not self._request.http10 and self._request.method != "HEAD"
-            self.rest = _LAST if chunked else b""
+            self.rest += _LAST if chunked else b""
         self._check_complete()
 
     def _check_complete(self) -> None:

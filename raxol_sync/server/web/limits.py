@@ -27,7 +27,8 @@ class Limits:
         idle_timeout: between two requests of a connection.
         write_timeout: for a client to take what is written, and one second more for each
             ``min_rate`` bytes of it.
-        drain_timeout: for a client to read why it was refused, while it still sends.
+        drain_timeout: for a client to read why it was refused: without a byte from it, and in all,
+            with one second more for each ``min_rate`` bytes that it still sends.
         queue_timeout: for a whole request to get a thread (503).
         linger: how long a thread that has answered waits for the next request.
         idle_thread: how long a thread without work stays.

@@ -9,6 +9,7 @@ import ssl
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,6 +39,9 @@ _REST = 0.5  # seconds without accepting, once the system has nothing to give
 _SHED_AFTER = 1.0  # seconds of silence after which a connection may make room for a new one
 _FULL = canned("503 Service Unavailable", "too many connections", RETRY)
 _SELECTABLE = 480 if sys.platform == "win32" else sys.maxsize  # what select takes there
+_LOBBY = 64  # connections that wait for others to end, at a full server
+_PATIENCE = 0.5  # seconds for that: whoever has just closed one and opens the next is let in
+_GLANCE = 0.01  # seconds between looks whether there is room
 _LAST_PART = 0.2  # of the grace time is for what has to be broken off
 _LEAST = 0.5  # seconds that threads get to end in any case
 
@@ -95,6 +99,8 @@ class WebServer:
         )
         self._listeners: dict[int, socket.socket] = {}
         self._resting_until = 0.0  # of the poller's thread alone
+        # Of the same: who waits for room, from where, and until when.
+        self._lobby: deque[tuple[socket.socket, str, int, float]] = deque()
         self._scarce = False  # of the same: the system has nothing to give, and a log says so
         self._next_sweep = 0.0
         # Guards: _state. Leaf.
@@ -194,17 +200,21 @@ class WebServer:
         connections = self._ledger.connections
         # While there is anything that could be overdue, look at it now and then.
         busy = connections or self._resting_until
-        events = self._poller.wait(self._tick() if busy else None)
+        tick = _GLANCE if self._lobby else self._tick() if busy else None
+        events = self._poller.wait(tick)
         if self._ledger.ending and self._farewell():
             return True
         accepting = [each for each in events if each[0] in self._listeners]
-        for descriptor, event in events:
+        # First who has gone: a client that left one stream for another finds its place free.
+        for descriptor, event in sorted(events, key=lambda each: not each[1] & GONE):
             connection = connections.get(descriptor)
             if connection is not None:
                 self._heed(connection, event)
         # Last, since a new socket may have the number of one that was closed meanwhile.
         for descriptor, _ in accepting:
             self._accept(descriptor)
+        if self._lobby:
+            self._call_in()
         if now() >= self._next_sweep:
             self._sweep()
         return False
@@ -248,18 +258,46 @@ class WebServer:
                 self._resting_until = now() + _REST
 
     def _welcome(self, sock: socket.socket, host: str, port: int) -> None:
+        if not self._full():
+            self._let_in(sock, host, port)
+        elif len(self._lobby) < _LOBBY:
+            self._lobby.append((sock, host, port, now() + _PATIENCE))
+        else:
+            self._turn_away(sock, host)
+
+    def _full(self) -> bool:
+        """Whether there is no room for one more connection, and none can be made."""
+        most = min(self.limits.max_connections, _SELECTABLE)
+        return len(self._ledger.connections) >= most and not self._shed(_SHED_AFTER)
+
+    def _call_in(self) -> None:
+        """Let in who waits for room, as far as there is any; turn away who has waited in vain."""
+        while self._lobby:
+            full = self._full()
+            if full and now() < self._lobby[0][3]:
+                return
+            sock, host, port, _ = self._lobby.popleft()
+            try:
+                if full:
+                    self._turn_away(sock, host)
+                else:
+                    self._let_in(sock, host, port)
+            except (OSError, ValueError) as error:  # as in _accept
+                _log.debug("a connection ended as it began: %s", type(error).__name__)
+                sock.close()
+
+    def _turn_away(self, sock: socket.socket, host: str) -> None:
+        # It is told, since a client that waits in vain would not know why. The answer comes
+        # before its request: should the system drop it, the closed connection says enough.
+        with contextlib.suppress(OSError):
+            if self._ssl_context is None:
+                sock.send(_FULL)
+                sock.shutdown(socket.SHUT_WR)
+        sock.close()
+        self._turns.note(host, None, 503, "too many connections")
+
+    def _let_in(self, sock: socket.socket, host: str, port: int) -> None:
         limits = self.limits
-        most = min(limits.max_connections, _SELECTABLE)
-        if len(self._ledger.connections) >= most and not self._shed(_SHED_AFTER):
-            # It is told, since a client that waits in vain would not know why. The answer comes
-            # before its request: should the system drop it, the closed connection says enough.
-            with contextlib.suppress(OSError):
-                if self._ssl_context is None:
-                    sock.send(_FULL)
-                    sock.shutdown(socket.SHUT_WR)
-            sock.close()
-            self._turns.note(host, None, 503, "too many connections")
-            return
         own = sock.getsockname()
         if self._ssl_context is not None:
             sock = self._ssl_context.wrap_socket(
@@ -319,6 +357,8 @@ class WebServer:
     def _farewell(self) -> bool:
         """The server ends: close what waits for a request; return whether all is over."""
         self._close_listeners()
+        while self._lobby:
+            self._lobby.popleft()[0].close()
         ended = self._ledger.ended
         for connection in list(self._ledger.connections.values()):
             if connection.state is PARKED and (ended or connection.phase is not FLUSH):

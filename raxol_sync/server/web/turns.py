@@ -115,7 +115,7 @@ class Turns:
                 return
         elif phase is DRAIN:
             if connection.discard():
-                self._park(connection, connection.deadline)
+                self._park(connection, connection.drain_deadline())
             else:
                 self.drop(connection)
             return

@@ -1,16 +1,15 @@
-"""Clients of the hostile server, and what must not be left behind."""
+"""Clients of the hostile server."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from raxol_sync.client import eras
 from raxol_sync.client.client import Client
+from raxol_sync.client.means import AUTHORITIES
 from tests.client.http.hostile import Hostile, Polite, Script
 
 
@@ -23,25 +22,10 @@ def nothing_known() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_descriptor_left() -> Iterator[None]:
-    """Fail a test that leaves descriptors open."""
-    folder = Path("/proc/self/fd")
-    if not folder.exists():
-        yield
-        return
-    before = {fd: _target(folder / fd) for fd in os.listdir(folder)}
-    yield
-    left = {fd: _target(folder / fd) for fd in os.listdir(folder)}
-    new = [f"{fd} -> {where}" for fd, where in left.items() if fd not in before and where]
-    if new:
-        pytest.fail(f"descriptors left open: {sorted(new)}", pytrace=False)
-
-
-def _target(path: Path) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:  # the one that listed the folder
-        return ""
+def nobody_else_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees whom this machine's environment trusts."""
+    for name in AUTHORITIES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -264,10 +264,10 @@ def test_c10_an_interrupt_while_a_request_is_handed_over_loses_no_other(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What others have queued goes out with the next flush."""
-    post = handlers.HandlerPool.post
+    post = handlers.ThreadPool.post
     interrupts = [True]
 
-    def interrupted(pool: handlers.HandlerPool, job: Callable[[], object]) -> bool:
+    def interrupted(pool: handlers.ThreadPool, job: Callable[[], object]) -> bool:
         if interrupts and threading.current_thread() is threading.main_thread():
             interrupts.clear()
             raise KeyboardInterrupt
@@ -279,7 +279,7 @@ def test_c10_an_interrupt_while_a_request_is_handed_over_loses_no_other(
         transport.flush = lambda *, inline: None  # another thread, between put and flush
         future = client.submit_tool("echo", {"text": "other"})
         transport.flush = flush
-        monkeypatch.setattr(handlers.HandlerPool, "post", interrupted)
+        monkeypatch.setattr(handlers.ThreadPool, "post", interrupted)
         with pytest.raises(KeyboardInterrupt):
             client.call_tool("echo", {"text": "mine"})
         assert future.result(5).text == "other"

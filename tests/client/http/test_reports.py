@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,31 +14,10 @@ from raxol_sync.client.client import Client
 from raxol_sync.errors import MCPError, RequestTimeout
 from raxol_sync.telemetry import CLIENT_EVENTS
 from tests.client.http.hostile import Conn, Hostile, Polite, Seen, failure, result, text
+from tests.telemetry import Heard
 
 Connect = Callable[..., Client]
 OPTIONAL = {"is_error", "code"}
-
-
-class Heard:
-    """A telemetry callable that remembers."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, Any]]] = []
-        self.threads: set[str] = set()
-
-    def __call__(self, event: str, fields: Mapping[str, Any]) -> None:
-        self.threads.add(threading.current_thread().name)
-        self.events.append((event, dict(fields)))
-
-    def of(self, event: str) -> list[dict[str, Any]]:
-        return [fields for name, fields in self.events if name == event]
-
-    def wait(self, event: str, count: int = 1) -> list[dict[str, Any]]:
-        deadline = time.monotonic() + 5
-        while len(self.of(event)) < count:
-            assert time.monotonic() < deadline, (event, [name for name, _ in self.events])
-            threading.Event().wait(0.005)
-        return self.of(event)
 
 
 def documented(event: str) -> set[str]:
@@ -61,7 +39,7 @@ def test_each_event_is_told_with_the_fields_of_the_table(
         retry_rejected=False,
     )  # fmt: skip
     client.start()
-    heard.wait("reconnecting", 2)
+    heard.wait("reconnecting", attempt=2)
     server.revive()
     client.await_ready()
     client.call_tool("echo", reservation=1)

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 graceful_timeout = 10
+READY = "a worker is ready"
 
 
 def post_worker_init(worker: Any) -> None:
@@ -20,3 +21,4 @@ def post_worker_init(worker: Any) -> None:
         theirs(number, frame)
 
     signal.signal(signal.SIGTERM, stop)
+    print(READY, flush=True)

@@ -24,12 +24,18 @@ class Host:
 
     def __init__(self, places: int = 1000) -> None:
         self.places = places
+        self.streaming = False
         self.watching: list[Callable[[], object]] = []
         self.watched = threading.Event()
 
     def begin_stream(self) -> bool:
         self.places -= 1
-        return self.places >= 0
+        self.streaming = self.places >= 0
+        return self.streaming
+
+    def end_stream(self) -> None:
+        self.places += self.streaming
+        self.streaming = False
 
     def watch(self, on_gone: Callable[[], object]) -> None:
         self.watching.append(on_gone)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
 import re
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -418,3 +420,15 @@ def test_who_listens_everywhere_is_reached_by_address() -> None:
             connection.request("POST", "/mcp", body, headers)
             assert connection.getresponse().status == status, host
             connection.close()
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
+    """The same class and number as the system's own error."""
+    with Server("one") as server, server.start_http(port=0, require_authorization=False) as first:
+        with pytest.raises(OSError, match="something listens there already") as caught:
+            server.start_http(port=first.port, require_authorization=False)
+        assert type(caught.value) is OSError
+        assert caught.value.errno == errno.EADDRINUSE
+        assert str(caught.value).endswith(f"'127.0.0.1:{first.port}'")
+        with pytest.raises(socket.gaierror, match="host must be a name"):
+            server.start_http("no-such-host.invalid", 0, require_authorization=False)

@@ -89,6 +89,29 @@ def surrogate(context: Context) -> str:
 
 
 @server.tool
+def long_log(n: int, context: Context) -> str:
+    """Log that many letters, then a few, and return."""
+    context.log("error", "é" * n)
+    context.log("error", "short")
+    return "logged"
+
+
+@server.tool
+def fork(context: Context, stays: bool = False) -> str:
+    """Fork, and return in the child too, or have it wait there; tell the child's process id."""
+    ready, begun = os.pipe()
+    child = os.fork()
+    if child == 0:
+        context.log("error", "from the child")
+        os.write(begun, b"!")
+        if stays:
+            forever.wait()
+        return "from the child"
+    os.read(ready, 1)
+    return str(child)
+
+
+@server.tool
 def close() -> str:
     """Close the server from within."""
     server.close()

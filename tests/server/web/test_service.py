@@ -15,7 +15,7 @@ import pytest
 from raxol_sync.server.web import sockets
 from raxol_sync.server.web.connection import PARKED, QUEUED
 from raxol_sync.server.web.service import WebServer
-from tests.server.web.raw import GET, POLLERS, App, Raw, descriptors, post, serving, until
+from tests.server.web.raw import GET, POLLERS, WAIT, App, Raw, descriptors, post, serving, until
 
 
 def test_port_0_takes_a_free_port(app: App) -> None:
@@ -133,8 +133,14 @@ def test_a_failing_end_does_not_keep_the_server(app: App, caplog: pytest.LogCapt
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_connections_past_the_bound_are_told(app: App, poller: str) -> None:
+@pytest.mark.parametrize("lobby", [0, 64])
+def test_connections_past_the_bound_are_told(
+    app: App, poller: str, lobby: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """503 and the end, while those before are served; a place that is free is given again."""
+    monkeypatch.setattr("raxol_sync.server.web.service._SHED_AFTER", 6 * WAIT)
+    monkeypatch.setattr("raxol_sync.server.web.service._PATIENCE", 0.05)
+    monkeypatch.setattr("raxol_sync.server.web.service._LOBBY", lobby)
     with (
         serving(app, poller=poller, max_connections=3) as server,
         contextlib.ExitStack() as stack,
