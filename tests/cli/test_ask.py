@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,24 @@ def server(tmp_path: Path) -> list[str]:
     return ["--", sys.executable, "-m", "raxol_sync", "serve", str(path)]
 
 
+@contextlib.contextmanager
+def calling(tool: str, server: list[str]) -> Iterator[int]:
+    """`raxol-sync call TOOL --ask` at a terminal, which is yielded; it must end well."""
+    master, slave = pty.openpty()
+    words = [sys.executable, "-m", "raxol_sync", "call", tool, "--ask", *server]
+    process = subprocess.Popen(
+        words, stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=environment()
+    )
+    os.close(slave)
+    try:
+        yield master
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(master)
+
+
 def read_until(master: int, words: str, shown: str = "") -> str:
     deadline = time.monotonic() + 30
     while words not in shown:
@@ -54,23 +74,12 @@ def test_a_question_is_answered_at_the_terminal(
     server: list[str], typed: str, printed: str
 ) -> None:
     """Typed there; the result is printed after it."""
-    master, slave = pty.openpty()
-    words = [sys.executable, "-m", "raxol_sync", "call", "order", "--ask", *server]
-    process = subprocess.Popen(
-        words, stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=environment()
-    )
-    os.close(slave)
-    try:
-        shown = read_until(master, "n ")
+    with calling("order", server) as terminal:
+        shown = read_until(terminal, "n ")
         assert "The server 'server' asks" in shown
         assert "| How many?" in shown
-        os.write(master, typed.encode())
-        read_until(master, printed)
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.communicate()
-        os.close(master)
+        os.write(terminal, typed.encode())
+        read_until(terminal, printed)
 
 
 def test_without_a_terminal_it_declines(server: list[str]) -> None:
@@ -118,21 +127,10 @@ def careful(tmp_path: Path) -> list[str]:
 
 def test_an_approval_is_given_at_the_terminal(careful: list[str]) -> None:
     """It is asked for once."""
-    master, slave = pty.openpty()
-    words = [sys.executable, "-m", "raxol_sync", "call", "sell", "--ask", *careful]
-    process = subprocess.Popen(
-        words, stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=environment()
-    )
-    os.close(slave)
-    try:
-        assert "| Sell it?" in read_until(master, "Approve (y/n)")
-        os.write(master, b"y\n")
-        assert "Send this?" not in read_until(master, "sold")
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.communicate()
-        os.close(master)
+    with calling("sell", careful) as terminal:
+        assert "| Sell it?" in read_until(terminal, "Approve (y/n)")
+        os.write(terminal, b"y\n")
+        assert "Send this?" not in read_until(terminal, "sold")
 
 
 def test_without_the_option_an_approval_that_is_needed_names_it(careful: list[str]) -> None:

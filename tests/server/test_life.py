@@ -46,12 +46,9 @@ def test_s51_a_subscriber_of_a_closed_server_is_refused_as_a_request_is() -> Non
     assert caught.value.code == -32603
 
 
-pty = pytest.importorskip("pty", reason="needs terminals")
-
-
 def said_at_a_terminal(*command: str) -> str:
     """What a program writes to stderr while its stdin is a terminal; then Ctrl-D ends it."""
-    controller, terminal = pty.openpty()
+    controller, terminal = os.openpty()
     process = subprocess.Popen(
         command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=PROGRAM.parent
     )
@@ -69,6 +66,7 @@ def said_at_a_terminal(*command: str) -> str:
     return said.decode()
 
 
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals")
 def test_a_person_who_runs_a_server_is_told_how_to_try_it() -> None:
     """One line on stderr, with the command that was typed."""
     said = said_at_a_terminal(sys.executable, PROGRAM.name)

@@ -81,7 +81,6 @@ def test_s18_a_tool_for_a_process_needs_pebble_when_it_is_registered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And not when the first caller comes; nothing is imported to find out."""
-    pytest.importorskip("pebble")
     with Server("s") as server:
         before = set(sys.modules)
         server.tool(name="fine", isolation="process")(work)

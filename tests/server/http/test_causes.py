@@ -28,8 +28,8 @@ def asking() -> Iterator[Callable[..., Driver]]:
     with contextlib.ExitStack() as servers:
 
         def make(**options: Any) -> Driver:
-            authorizer = lambda *given: Ask("Sure?")  # noqa: E731
-            server = servers.enter_context(Server("asks", authorizer=authorizer, **options))
+            made = Server("asks", authorizer=lambda *given: Ask("Sure?"), **options)
+            server = servers.enter_context(made)
 
             @server.tool
             def drop() -> str:
