@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Run the official conformance suite against this library, both sides, in each revision.
 
-    python tests/conformance/run.py --suite DIR/conformance        # `.ci/peers DIR` installs it
-    python tests/conformance/run.py --suite ... --side client --revision 2026-07-28 --scenario X
+    python -m tests.conformance.run --suite DIR/conformance        # `.ci/peers DIR` installs it
+    python -m tests.conformance.run --suite ... --side client --revision 2026-07-28 --scenario X
 
 Each run is one side in one revision. What the suite requires of the revision must pass: a failure,
 a warning, a scenario that proves nothing, or a client that does not end as it should fails the run.
@@ -33,11 +32,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from tests.starting import OLDEST_NODE, comes_to_listen, find_node, free_port
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT))  # it is run by its path
-
-from tests.starting import OLDEST_NODE, comes_to_listen, find_node, free_port  # noqa: E402
 
 SIDES = ("client", "server")
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
